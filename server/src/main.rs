@@ -1,0 +1,2 @@
+//! The `halite` program.
+fn main() {}
