@@ -1,1 +1,37 @@
-//! Under construction.
+//! The contracts of Halite's operators.
+//!
+//! One file a family: what can be asked for (the spec), what is passed (the arguments), the checks that every backend
+//! shares, and the trait that a backend implements. A backend accepts [`Checked`] arguments only, and only the checks
+//! here make them: a bad shape gets the same typed error everywhere.
+//!
+//! | family | what it does |
+//! |---|---|
+//! | [`attention`] | attention over a paged KV cache: prefill, chunks and decode in one call |
+//! | [`linear`] | matrix products with packed weights: F32, F16, BF16, W8A8 |
+//! | [`quantize`] | rows to INT8 with a scale per token |
+//! | [`norm`] | RMS and layer norm, with residual and quantisation fused |
+//! | [`rope`] | rotary position embedding |
+//! | [`activation`] | SiLU, GELU and their gated forms |
+//! | [`embedding`] | table look-up by token id |
+//! | [`cache`] | the paged KV cache: write by slot, copy, import, export |
+//! | [`sampling`] | greedy and seeded sampling, log-probabilities |
+//!
+//! Shapes are written `[rows, columns]`, outermost first; sizes and lengths are counted in elements unless a unit is
+//! named.
+
+pub mod activation;
+pub mod attention;
+mod backend;
+pub mod cache;
+mod check;
+pub mod embedding;
+pub mod linear;
+pub mod norm;
+pub mod quantize;
+pub mod rope;
+pub mod sampling;
+
+pub use backend::{Backend, Support};
+pub use check::Checked;
+pub use halite_hal as hal;
+pub use halite_hal::{DType, Device, Error, Result, Stream, Tensor};

@@ -1,0 +1,334 @@
+//! The paged KV cache: blocks of `block_size` token slots, written by slot, copied, exported and imported.
+//!
+//! Slot `s` is token slot `s % block_size` of block `s / block_size`. How a backend lays blocks out in memory is its
+//! own affair; [`KvCacheOps::cache_export`] and [`KvCacheOps::cache_import`] speak the canonical layout of
+//! docs/kv-layout.md: for each block, for each layer, the keys `[block_size, kv_heads, head_dim]`, then the values
+//! `[block_size, kv_heads, value_head_dim]`, dense, little-endian, in the cache's storage type.
+
+use crate::{Checked, Support, check::Check};
+use halite_hal::{DType, Device, Error, Result, Tensor};
+
+const CHECK: Check = Check("cache");
+
+/// The shape of a KV cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct KvSpec {
+    /// Layers that share the block table.
+    pub layers: usize,
+    /// Key and value heads a layer.
+    pub kv_heads: usize,
+    /// Elements of a key.
+    pub head_dim: usize,
+    /// Elements of a value.
+    pub value_head_dim: usize,
+    /// Token slots of a block.
+    pub block_size: usize,
+    /// How keys and values are stored: F32, F16 or BF16.
+    pub dtype: DType,
+}
+
+impl KvSpec {
+    /// A cache of BF16 keys and values in blocks of 16 slots.
+    pub fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Self {
+        KvSpec { layers, kv_heads, head_dim, value_head_dim: head_dim, block_size: 16, dtype: DType::Bf16 }
+    }
+
+    /// Values of another size than keys.
+    pub fn with_value_head_dim(mut self, value_head_dim: usize) -> Self {
+        self.value_head_dim = value_head_dim;
+        self
+    }
+
+    /// Another block size.
+    pub fn with_block_size(mut self, block_size: usize) -> Self {
+        self.block_size = block_size;
+        self
+    }
+
+    /// Another storage type.
+    pub fn with_dtype(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Bytes of one block, all layers, keys and values, in the canonical layout.
+    ///
+    /// # Errors
+    /// A size of zero, or a block beyond 2^63 bytes.
+    pub fn block_bytes(&self) -> Result<u64> {
+        for (argument, size) in [
+            ("layers", self.layers),
+            ("kv_heads", self.kv_heads),
+            ("head_dim", self.head_dim),
+            ("value_head_dim", self.value_head_dim),
+            ("block_size", self.block_size),
+        ] {
+            CHECK.positive(argument, size)?;
+        }
+        let sizes = [self.kv_heads, self.block_size, self.layers, self.dtype.size()];
+        let row = self.head_dim.checked_add(self.value_head_dim);
+        let bytes =
+            row.and_then(|row| sizes.iter().try_fold(row, |product, &size| product.checked_mul(size)));
+        fits(bytes.map(|bytes| bytes as u64))
+    }
+
+    /// Bytes of `blocks` blocks.
+    ///
+    /// # Errors
+    /// As [`KvSpec::block_bytes`], or more than 2^63 bytes in all, or more than 2^31 blocks.
+    pub fn cache_bytes(&self, blocks: usize) -> Result<u64> {
+        CHECK.limit("blocks", blocks, i32::MAX as usize)?;
+        fits(self.block_bytes()?.checked_mul(blocks as u64))
+    }
+}
+
+/// A size in bytes that did not overflow and that offsets can reach.
+fn fits(bytes: Option<u64>) -> Result<u64> {
+    bytes.filter(|&bytes| bytes <= i64::MAX as u64).ok_or(Error::Limit {
+        operator: CHECK.0,
+        argument: "bytes",
+        got: bytes.unwrap_or(u64::MAX),
+        limit: i64::MAX as u64,
+    })
+}
+
+/// What a backend's cache tells of itself.
+pub trait KvCacheInfo {
+    /// Its shape.
+    fn spec(&self) -> &KvSpec;
+    /// Its number of blocks.
+    fn blocks(&self) -> usize;
+
+    /// Its number of token slots.
+    fn slots(&self) -> usize {
+        self.blocks() * self.spec().block_size
+    }
+}
+
+/// What a backend's slot table tells of itself.
+pub trait SlotPlan {
+    /// The largest number of tokens of a step.
+    fn max_tokens(&self) -> usize;
+    /// Token slots of the cache that it was made for.
+    fn cache_slots(&self) -> usize;
+    /// Tokens of the current step.
+    fn tokens(&self) -> usize;
+}
+
+/// Where each token of a step is written.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotMapping<'a> {
+    /// `[tokens]`: a slot of the cache; a negative one is skipped.
+    pub slots: &'a [i64],
+}
+
+impl SlotMapping<'_> {
+    /// Checks the slots against the plan.
+    ///
+    /// # Errors
+    /// More tokens than planned, a slot beyond the cache, or a slot that two tokens share.
+    pub fn check(self, plan: &impl SlotPlan) -> Result<Checked<Self>> {
+        CHECK.limit("tokens", self.slots.len(), plan.max_tokens())?;
+        for (token, &slot) in self.slots.iter().enumerate() {
+            let inside = slot < 0 || (slot as u64) < plan.cache_slots() as u64;
+            if !inside {
+                let expected = format!("token {token}'s slot below {}", plan.cache_slots());
+                return Err(CHECK.wrong("slot_mapping", expected, slot.to_string()));
+            }
+        }
+        let mut sorted: Vec<i64> = self.slots.iter().copied().filter(|&slot| slot >= 0).collect();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(CHECK.wrong("slot_mapping", "distinct slots", format!("slot {} twice", pair[0])));
+        }
+        Ok(Checked::new(self))
+    }
+}
+
+/// One layer's keys and values of a step, to be written.
+#[derive(Clone, Debug)]
+pub struct CacheWriteArgs<'a, B: KvCacheOps> {
+    /// The slots, as last updated.
+    pub slots: &'a B::Slots,
+    /// The cache.
+    pub cache: &'a B::KvCache,
+    /// Which layer.
+    pub layer: usize,
+    /// F32 `[tokens, kv_heads, head_dim]`; outer dimensions may be strided.
+    pub k: &'a Tensor<B>,
+    /// F32 `[tokens, kv_heads, value_head_dim]`; outer dimensions may be strided.
+    pub v: &'a Tensor<B>,
+}
+
+impl<B: KvCacheOps> CacheWriteArgs<'_, B> {
+    /// Checks shapes, types and the layer.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
+    pub fn check(self) -> Result<Checked<Self>> {
+        let (spec, tokens) = (self.cache.spec(), self.slots.tokens());
+        CHECK.that(self.layer < spec.layers, "layer", format!("below {}", spec.layers), self.layer)?;
+        CHECK.that(
+            self.slots.cache_slots() == self.cache.slots(),
+            "slots",
+            format!("planned for a cache of {} slots", self.cache.slots()),
+            self.slots.cache_slots(),
+        )?;
+        CHECK.tensor("k", self.k, DType::F32, &[tokens, spec.kv_heads, spec.head_dim])?;
+        CHECK.tensor("v", self.v, DType::F32, &[tokens, spec.kv_heads, spec.value_head_dim])?;
+        Ok(Checked::new(self))
+    }
+}
+
+/// Copies of whole blocks, all layers.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockCopies<'a> {
+    /// `(from, to)` block ids, done as if all reads came before all writes.
+    pub pairs: &'a [(u32, u32)],
+}
+
+impl BlockCopies<'_> {
+    /// Checks the ids against the cache.
+    ///
+    /// # Errors
+    /// A block beyond the cache, or a destination named twice.
+    pub fn check(self, cache: &impl KvCacheInfo) -> Result<Checked<Self>> {
+        let mut targets: Vec<u32> = self.pairs.iter().map(|pair| pair.1).collect();
+        targets.sort_unstable();
+        if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(CHECK.wrong("pairs", "distinct destinations", format!("block {} twice", pair[0])));
+        }
+        let sources: Vec<u32> = self.pairs.iter().map(|pair| pair.0).collect();
+        check_blocks(&sources, cache)?;
+        check_blocks(&targets, cache)?;
+        Ok(Checked::new(self))
+    }
+}
+
+/// Blocks to export.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockExport<'a> {
+    /// Block ids.
+    pub blocks: &'a [u32],
+}
+
+impl BlockExport<'_> {
+    /// Checks the ids against the cache.
+    ///
+    /// # Errors
+    /// A block beyond the cache.
+    pub fn check(self, cache: &impl KvCacheInfo) -> Result<Checked<Self>> {
+        check_blocks(self.blocks, cache)?;
+        Ok(Checked::new(self))
+    }
+}
+
+/// Blocks to import, and their contents.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockImport<'a> {
+    /// Block ids.
+    pub blocks: &'a [u32],
+    /// The blocks in the canonical layout, one after the other.
+    pub bytes: &'a [u8],
+}
+
+impl BlockImport<'_> {
+    /// Checks the ids against the cache, and the bytes against the canonical size.
+    ///
+    /// # Errors
+    /// A block beyond the cache, a block named twice, or another number of bytes.
+    pub fn check(self, cache: &impl KvCacheInfo) -> Result<Checked<Self>> {
+        let expected = cache.spec().cache_bytes(self.blocks.len())?;
+        CHECK.that(
+            self.bytes.len() as u64 == expected,
+            "bytes",
+            format!("{expected} bytes"),
+            self.bytes.len(),
+        )?;
+        let pairs: Vec<(u32, u32)> = self.blocks.iter().map(|&block| (block, block)).collect();
+        BlockCopies { pairs: &pairs }.check(cache)?;
+        Ok(Checked::new(self))
+    }
+}
+
+fn check_blocks(blocks: &[u32], cache: &impl KvCacheInfo) -> Result<()> {
+    match blocks.iter().find(|&&block| block as usize >= cache.blocks()) {
+        Some(block) => Err(CHECK.wrong("blocks", format!("ids below {}", cache.blocks()), block.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// The family's trait.
+pub trait KvCacheOps: Device {
+    /// A counted handle to the cache; its layout is private.
+    type KvCache: KvCacheInfo + Clone + std::fmt::Debug + Send + Sync + 'static;
+    /// The slots of a step, at stable addresses.
+    type Slots: SlotPlan + std::fmt::Debug + Send + 'static;
+
+    /// Whether and how the backend stores `spec`.
+    fn cache_supports(&self, spec: &KvSpec) -> Support;
+
+    /// Allocates a cache. Slots hold nothing defined until they are written.
+    ///
+    /// # Errors
+    /// An unsupported spec, offsets beyond the backend's reach, or no memory.
+    fn kv_cache(&self, spec: &KvSpec, blocks: usize) -> Result<Self::KvCache>;
+
+    /// Makes room, once, for the slots of steps of up to `max_tokens` tokens.
+    ///
+    /// # Errors
+    /// No memory.
+    fn slots_plan(&self, cache: &Self::KvCache, max_tokens: usize) -> Result<Self::Slots>;
+
+    /// Uploads a step's slots: once a step.
+    ///
+    /// # Errors
+    /// The device's.
+    fn slots_update(
+        &self,
+        stream: &mut Self::Stream,
+        slots: &mut Self::Slots,
+        mapping: &Checked<SlotMapping<'_>>,
+    ) -> Result<()>;
+
+    /// Writes one layer's keys and values: rounds to nearest even, saturates nothing (F32 beyond F16's range becomes
+    /// infinite).
+    ///
+    /// # Errors
+    /// The device's.
+    fn cache_write(&self, stream: &mut Self::Stream, args: Checked<CacheWriteArgs<'_, Self>>) -> Result<()>;
+
+    /// Copies whole blocks within the cache.
+    ///
+    /// # Errors
+    /// The device's.
+    fn cache_copy(
+        &self,
+        stream: &mut Self::Stream,
+        cache: &Self::KvCache,
+        copies: Checked<BlockCopies<'_>>,
+    ) -> Result<()>;
+
+    /// Starts reading blocks back in the canonical layout.
+    ///
+    /// # Errors
+    /// The device's.
+    fn cache_export(
+        &self,
+        stream: &mut Self::Stream,
+        cache: &Self::KvCache,
+        export: Checked<BlockExport<'_>>,
+    ) -> Result<<Self::Stream as halite_hal::Stream>::Pending>;
+
+    /// Writes blocks from the canonical layout.
+    ///
+    /// # Errors
+    /// The device's.
+    fn cache_import(
+        &self,
+        stream: &mut Self::Stream,
+        cache: &Self::KvCache,
+        import: Checked<BlockImport<'_>>,
+    ) -> Result<()>;
+}

@@ -1,0 +1,131 @@
+//! Checked arguments, and the checks that the families share.
+
+use halite_hal::{DType, Device, Error, Result, Tensor};
+use std::{fmt::Debug, ops::Deref};
+
+/// Arguments that passed their family's check, with the context they were checked against.
+///
+/// Only the checks in this crate make one, so whoever holds it may rely on shapes, types, limits and on outputs that
+/// overlap no input.
+#[derive(Clone, Debug)]
+pub struct Checked<T, C = ()> {
+    value: T,
+    context: C,
+}
+
+impl<T> Checked<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Checked { value, context: () }
+    }
+}
+
+impl<T, C> Checked<T, C> {
+    pub(crate) fn with_context(value: T, context: C) -> Self {
+        Checked { value, context }
+    }
+
+    /// What the value was checked against.
+    pub fn context(&self) -> &C {
+        &self.context
+    }
+}
+
+impl<T, C> Deref for Checked<T, C> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// The checks of one operator: they put its name into the errors.
+#[derive(Clone, Copy)]
+pub(crate) struct Check(pub(crate) &'static str);
+
+impl Check {
+    /// The error of a wrong argument.
+    pub(crate) fn wrong(
+        self,
+        argument: &'static str,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+    ) -> Error {
+        Error::Argument { operator: self.0, argument, expected: expected.into(), got: got.into() }
+    }
+
+    /// `condition`, or the error of a wrong argument.
+    pub(crate) fn that(
+        self,
+        condition: bool,
+        argument: &'static str,
+        expected: impl Into<String>,
+        got: impl Debug,
+    ) -> Result<()> {
+        if condition { Ok(()) } else { Err(self.wrong(argument, expected, format!("{got:?}"))) }
+    }
+
+    /// At most `limit`.
+    pub(crate) fn limit(self, argument: &'static str, got: usize, limit: usize) -> Result<()> {
+        if got <= limit {
+            Ok(())
+        } else {
+            Err(Error::Limit { operator: self.0, argument, got: got as u64, limit: limit as u64 })
+        }
+    }
+
+    /// At least one.
+    pub(crate) fn positive(self, argument: &'static str, got: usize) -> Result<()> {
+        self.that(got > 0, argument, "at least 1", got)
+    }
+
+    /// A tensor of this type and shape whose innermost dimension is contiguous.
+    pub(crate) fn tensor<D: Device>(
+        self,
+        argument: &'static str,
+        tensor: &Tensor<D>,
+        dtype: DType,
+        dims: &[usize],
+    ) -> Result<()> {
+        if tensor.dtype() != dtype || tensor.dims() != dims {
+            return Err(self.wrong(
+                argument,
+                format!("{dtype} {dims:?}"),
+                format!("{} {:?}", tensor.dtype(), tensor.dims()),
+            ));
+        }
+        let contiguous = tensor.strides().last().is_none_or(|&stride| stride == 1);
+        self.that(contiguous, argument, "a contiguous innermost dimension", tensor.strides())
+    }
+
+    /// The size of a tensor's first dimension; `rank` is what the operator wants.
+    pub(crate) fn rows<D: Device>(
+        self,
+        argument: &'static str,
+        tensor: &Tensor<D>,
+        rank: usize,
+    ) -> Result<usize> {
+        match tensor.dims().first() {
+            Some(&rows) if tensor.dims().len() == rank => Ok(rows),
+            _ => Err(self.wrong(argument, format!("{rank} dimensions"), format!("{:?}", tensor.dims()))),
+        }
+    }
+
+    /// No byte of `out` lies in the range of any of the others.
+    pub(crate) fn disjoint<D: Device>(
+        self,
+        argument: &'static str,
+        out: &Tensor<D>,
+        others: &[(&'static str, Option<&Tensor<D>>)],
+    ) -> Result<()> {
+        for (name, other) in others {
+            if other.is_some_and(|other| out.overlaps(other)) {
+                return Err(self.wrong(
+                    argument,
+                    format!("memory apart from `{name}`"),
+                    format!("bytes {:?} of the same buffer", out.byte_range()),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! Normalisation of rows, with the residual before it and the quantisation after it fused.
+//!
+//! - RMS (Zhang and Sennrich 2019, arXiv:1910.07467): `y = x / √(mean(x²) + eps) · weight`.
+//! - Layer (Ba et al. 2016, arXiv:1607.06450): `y = (x - mean) / √(var + eps) · weight + bias`, population variance.
+//!
+//! A norm per head is a norm over rows of `head_dim`: pass `[tokens, heads, head_dim]`.
+
+use crate::{Checked, Support, check::Check};
+use halite_hal::{DType, Device, Result, Tensor};
+
+const CHECK: Check = Check("norm");
+
+/// The formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NormKind {
+    /// By the root of the mean square.
+    Rms,
+    /// By mean and variance.
+    Layer,
+}
+
+/// Which norm, over which type.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NormSpec {
+    /// The formula.
+    pub kind: NormKind,
+    /// Added to the mean square or the variance.
+    pub eps: f32,
+    /// Type of input, residual, sum and float output; weight and bias are always F32.
+    pub dtype: DType,
+}
+
+impl NormSpec {
+    /// RMS norm over F32.
+    pub fn rms(eps: f32) -> Self {
+        NormSpec { kind: NormKind::Rms, eps, dtype: DType::F32 }
+    }
+
+    /// Layer norm over F32.
+    pub fn layer(eps: f32) -> Self {
+        NormSpec { kind: NormKind::Layer, eps, dtype: DType::F32 }
+    }
+
+    /// Another type of input and output.
+    pub fn with_dtype(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+}
+
+/// Where the result goes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NormOut<'a, D: Device> {
+    /// `[.., columns]` of the spec's type.
+    Float(&'a Tensor<D>),
+    /// Quantised per row, as [`quantize`](crate::quantize) does it to the F32 result.
+    Int8PerToken {
+        /// I8, of the input's shape.
+        q: &'a Tensor<D>,
+        /// F32, of the input's shape without the innermost dimension.
+        scales: &'a Tensor<D>,
+    },
+}
+
+/// `x + residual` on the way: read one, keep the other.
+#[derive(Clone, Debug)]
+pub struct NormResidual<'a, D: Device> {
+    /// Added to `x` before the norm; of `x`'s shape and type.
+    pub residual: &'a Tensor<D>,
+    /// Receives `x + residual`; of `x`'s shape and type, apart from both.
+    pub sum: &'a Tensor<D>,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct NormArgs<'a, D: Device> {
+    /// What to compute.
+    pub spec: &'a NormSpec,
+    /// `[rows, columns]` or `[tokens, heads, head_dim]`; outer dimensions may be strided.
+    pub x: &'a Tensor<D>,
+    /// The residual to add first.
+    pub residual: Option<NormResidual<'a, D>>,
+    /// F32 `[columns]`.
+    pub weight: &'a Tensor<D>,
+    /// F32 `[columns]`, for layer norm only.
+    pub bias: Option<&'a Tensor<D>>,
+    /// Where the result goes.
+    pub out: NormOut<'a, D>,
+}
+
+impl<D: Device> NormArgs<'_, D> {
+    /// Checks shapes and types.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
+    pub fn check(self) -> Result<Checked<Self>> {
+        let dims = self.x.dims();
+        CHECK.that(matches!(dims.len(), 2 | 3), "x", "2 or 3 dimensions", dims)?;
+        let columns = dims[dims.len() - 1];
+        CHECK.positive("columns", columns)?;
+        CHECK.that(self.spec.eps >= 0.0, "eps", "zero or more", self.spec.eps)?;
+        CHECK.tensor("x", self.x, self.spec.dtype, dims)?;
+        CHECK.tensor("weight", self.weight, DType::F32, &[columns])?;
+        if let Some(bias) = self.bias {
+            CHECK.that(self.spec.kind == NormKind::Layer, "bias", "none for this kind", self.spec.kind)?;
+            CHECK.tensor("bias", bias, DType::F32, &[columns])?;
+        }
+        let (residual, sum) = match &self.residual {
+            Some(both) => {
+                CHECK.tensor("residual", both.residual, self.spec.dtype, dims)?;
+                CHECK.tensor("sum", both.sum, self.spec.dtype, dims)?;
+                (Some(both.residual), Some(both.sum))
+            }
+            None => (None, None),
+        };
+        let inputs =
+            [("x", Some(self.x)), ("residual", residual), ("weight", Some(self.weight)), ("bias", self.bias)];
+        if let Some(sum) = sum {
+            CHECK.disjoint("sum", sum, &inputs)?;
+        }
+        match &self.out {
+            NormOut::Float(out) => {
+                CHECK.tensor("out", out, self.spec.dtype, dims)?;
+                CHECK.disjoint("out", out, &inputs)?;
+                CHECK.disjoint("out", out, &[("sum", sum)])?;
+            }
+            NormOut::Int8PerToken { q, scales } => {
+                CHECK.tensor("q", q, DType::I8, dims)?;
+                CHECK.tensor("scales", scales, DType::F32, &dims[..dims.len() - 1])?;
+                CHECK.disjoint("q", q, &inputs)?;
+                CHECK.disjoint("q", q, &[("sum", sum), ("scales", Some(scales))])?;
+                CHECK.disjoint("scales", scales, &inputs)?;
+                CHECK.disjoint("scales", scales, &[("sum", sum)])?;
+            }
+        }
+        Ok(Checked::new(self))
+    }
+}
+
+/// The family's trait.
+pub trait Norm: Device {
+    /// Whether and how the backend runs `spec`.
+    fn norm_supports(&self, spec: &NormSpec) -> Support;
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// An unsupported spec, or the device's.
+    fn norm(&self, stream: &mut Self::Stream, args: Checked<NormArgs<'_, Self>>) -> Result<()>;
+}
