@@ -9,7 +9,7 @@ impl<D: Device> Tensor<D> {
     /// # Errors
     /// More dimensions than [`MAX_RANK`](crate::MAX_RANK), or no memory.
     pub fn from_ndarray<T: Element, I: Dimension>(
-        stream: &mut D::Stream,
+        stream: &mut impl Stream<Device = D>,
         array: &ArrayRef<T, I>,
     ) -> Result<Self> {
         match array.as_slice() {
@@ -25,7 +25,7 @@ impl<D: Device> Tensor<D> {
     ///
     /// # Errors
     /// Another element type, or the device failed.
-    pub fn to_ndarray<T: Element>(&self, stream: &mut D::Stream) -> Result<ArrayD<T>> {
+    pub fn to_ndarray<T: Element>(&self, stream: &mut impl Stream<Device = D>) -> Result<ArrayD<T>> {
         let data = self.to_vec(stream)?;
         ArrayD::from_shape_vec(self.dims(), data)
             .map_err(|error| Error::Device { device: stream.device().info().name, cause: error.to_string() })

@@ -58,7 +58,11 @@ impl<D: Device> Tensor<D> {
     ///
     /// # Errors
     /// `data` has another number of elements than the shape, or no memory.
-    pub fn from_slice<T: Element>(stream: &mut D::Stream, data: &[T], dims: &[usize]) -> Result<Self> {
+    pub fn from_slice<T: Element>(
+        stream: &mut impl Stream<Device = D>,
+        data: &[T],
+        dims: &[usize],
+    ) -> Result<Self> {
         let tensor = Tensor::new(stream.device(), T::DTYPE, dims)?;
         tensor.write(stream, data)?;
         Ok(tensor)
@@ -68,7 +72,7 @@ impl<D: Device> Tensor<D> {
     ///
     /// # Errors
     /// Another element type or another number of elements.
-    pub fn write<T: Element>(&self, stream: &mut D::Stream, data: &[T]) -> Result<()> {
+    pub fn write<T: Element>(&self, stream: &mut impl Stream<Device = D>, data: &[T]) -> Result<()> {
         self.expect_dtype(T::DTYPE)?;
         stream.upload(self, bytemuck::cast_slice(data))
     }
@@ -77,7 +81,7 @@ impl<D: Device> Tensor<D> {
     ///
     /// # Errors
     /// Another element type, or the device failed.
-    pub fn to_vec<T: Element>(&self, stream: &mut D::Stream) -> Result<Vec<T>> {
+    pub fn to_vec<T: Element>(&self, stream: &mut impl Stream<Device = D>) -> Result<Vec<T>> {
         self.expect_dtype(T::DTYPE)?;
         let bytes = stream.download(self)?.wait()?;
         // The bytes may lie at an address that does not suit T, so copy rather than cast.

@@ -1,1 +1,54 @@
-//! Under construction.
+//! Halite's CPU backend.
+//!
+//! Every operator of `halite-kernels`, in two tiers chosen at run time: AVX-512 with VNNI, and portable code. A kernel
+//! is written once, generic over the instruction set (see `simd`), so the tiers differ in instructions and in nothing
+//! else. The backend claims batch invariance: a row's bits do not depend on what else is in the batch, on how a prompt
+//! was cut, or on the number of threads.
+//!
+//! ```
+//! use halite_cpu::{Cpu, Options};
+//! use halite_hal::{Device, Tensor};
+//!
+//! let cpu = Cpu::new(Options::default().threads(2))?;
+//! let mut stream = cpu.stream()?;
+//! let x = Tensor::from_slice(&mut stream, &[1.0f32, 2.0, 3.0], &[1, 3])?;
+//! assert_eq!(x.to_vec::<f32>(&mut stream)?, [1.0, 2.0, 3.0]);
+//! # Ok::<(), halite_hal::Error>(())
+//! ```
+
+mod activation;
+mod aligned;
+mod attention;
+mod buffer;
+mod cache;
+mod device;
+mod embedding;
+mod linear;
+mod norm;
+mod quantize;
+mod rope;
+mod sampling;
+mod simd;
+mod stream;
+mod threads;
+mod view;
+
+pub use attention::CpuAttentionPlan;
+pub use buffer::CpuBuffer;
+pub use cache::{CpuKvCache, CpuSlots};
+pub use device::{Cpu, Options};
+pub use linear::CpuPacked;
+pub use rope::CpuRopePlan;
+pub use sampling::CpuSamplingPlan;
+pub use simd::Tier;
+pub use stream::{CpuStream, Done, Ready};
+
+/// The error of a form that the contract has and this backend does not.
+fn unsupported(operator: &'static str, reason: &str, spec: &dyn std::fmt::Debug) -> halite_hal::Error {
+    halite_hal::Error::Unsupported {
+        operator,
+        backend: buffer::DEVICE.to_owned(),
+        reason: format!("{reason} is not built"),
+        spec: format!("{spec:?}"),
+    }
+}

@@ -1,0 +1,220 @@
+//! Widens one part of a sequence's keys and values into scratch memory, in the order in which the tile reads them.
+//!
+//! The cache keeps blocks of any size, in `f32`, BF16 or F16. Staging is what keeps the tile free of all that: it
+//! happens once a (sequence, KV head, part), for all query rows that see the part. Slots past the sequence's last
+//! position are never read.
+
+use super::state::Line;
+use crate::simd::{Isa, Kernel, LANES, StoredFloat};
+
+/// The longest part.
+pub(crate) const MAX_PART: usize = 512;
+
+/// Value columns that lie together in scratch: two vectors.
+pub(crate) const CHUNK: usize = 2 * LANES;
+
+/// One KV head of one sequence's cache.
+pub(crate) trait KvBlocks {
+    /// How the cache stores its values.
+    type Element: StoredFloat;
+    /// Keys of the sequence's n-th block, `[head_dim][block_size]`.
+    fn keys(&self, block: usize) -> &[Self::Element];
+    /// Values of the sequence's n-th block, `[block_size][v_dim]`.
+    fn values(&self, block: usize) -> &[Self::Element];
+}
+
+/// Sizes of a part in scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartShape {
+    head_dim: usize,
+    v_dim: usize,
+    positions: usize,
+}
+
+impl PartShape {
+    /// `head_dim` and `v_dim` are 1 or more.
+    ///
+    /// # Panics
+    /// Where `positions`, the part's length, is not a multiple of 16 from 16 to [`MAX_PART`].
+    pub(crate) fn new(head_dim: usize, v_dim: usize, positions: usize) -> Self {
+        assert!(head_dim > 0 && v_dim > 0, "head dims {head_dim} and {v_dim}");
+        assert!(
+            positions > 0 && positions <= MAX_PART && positions.is_multiple_of(LANES),
+            "parts of {positions} positions"
+        );
+        Self { head_dim, v_dim, positions }
+    }
+
+    /// Elements of a query or key.
+    pub(crate) fn head_dim(&self) -> usize {
+        self.head_dim
+    }
+
+    /// Elements of a value.
+    pub(crate) fn v_dim(&self) -> usize {
+        self.v_dim
+    }
+
+    /// The part's length: the KV of a sequence is cut at multiples of it.
+    pub(crate) fn positions(&self) -> usize {
+        self.positions
+    }
+
+    /// Value columns in chunks of 32.
+    pub(crate) fn chunks(&self) -> usize {
+        self.v_dim.div_ceil(CHUNK)
+    }
+
+    /// Lines for the keys. The tile reads groups of 16 positions in pairs, so there is an even number of groups.
+    fn key_lines(&self) -> usize {
+        (self.positions / LANES).next_multiple_of(2) * self.head_dim
+    }
+
+    fn value_lines(&self) -> usize {
+        self.chunks() * self.positions * (CHUNK / LANES)
+    }
+
+    /// Lines of scratch that a [`Part`] takes.
+    pub(crate) fn part_lines(&self) -> usize {
+        self.key_lines() + self.value_lines()
+    }
+}
+
+/// One part in scratch memory.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    shape: PartShape,
+    /// `[positions / 16][head_dim][16]`, zero past the last position of the last group.
+    keys: &'a mut [f32],
+    /// `[v_dim / 32][positions][32]`, zero past `v_dim`.
+    values: &'a mut [f32],
+}
+
+impl<'a> Part<'a> {
+    /// Takes [`PartShape::part_lines`] from the front of `scratch`.
+    ///
+    /// # Panics
+    /// Where there are fewer.
+    pub(crate) fn new(shape: PartShape, scratch: &'a mut [Line]) -> Self {
+        let (keys, values) = scratch[..shape.part_lines()].split_at_mut(shape.key_lines());
+        Self { shape, keys: bytemuck::cast_slice_mut(keys), values: bytemuck::cast_slice_mut(values) }
+    }
+
+    /// The sizes.
+    pub(crate) fn shape(&self) -> &PartShape {
+        &self.shape
+    }
+
+    /// `[positions / 16][head_dim][16]`, with an even number of groups.
+    pub(crate) fn keys(&self) -> &[f32] {
+        self.keys
+    }
+
+    /// `[v_dim / 32][positions][32]`
+    pub(crate) fn values(&self) -> &[f32] {
+        self.values
+    }
+}
+
+/// Fills a part with the positions from `start` on: `len` of them, at most the part's length.
+pub(crate) struct Stage<'a, 'p, B> {
+    /// Where the part goes.
+    pub(crate) part: &'a mut Part<'p>,
+    /// The first position, a multiple of the part's length.
+    pub(crate) start: usize,
+    /// Positions that the sequence has in this part.
+    pub(crate) len: usize,
+    /// The cache's positions a block.
+    pub(crate) block_size: usize,
+    /// The cache.
+    pub(crate) blocks: B,
+}
+
+impl<B: KvBlocks> Kernel for Stage<'_, '_, B> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { part, start, len, block_size, blocks } = self;
+        assert!(len <= part.shape.positions && block_size > 0);
+        let mut at = 0;
+        while at < len {
+            let (block, slot) = ((start + at) / block_size, (start + at) % block_size);
+            let run = Run { at, slot, len: (block_size - slot).min(len - at), block_size };
+            stage_keys(isa, part, blocks.keys(block), run);
+            stage_values(isa, part, blocks.values(block), run);
+            at += run.len;
+        }
+    }
+}
+
+/// Positions that lie together in one block.
+#[derive(Clone, Copy)]
+struct Run {
+    /// First position within the part.
+    at: usize,
+    /// First slot within the block.
+    slot: usize,
+    len: usize,
+    block_size: usize,
+}
+
+#[inline(always)]
+fn stage_keys<I: Isa, T: StoredFloat>(isa: I, part: &mut Part<'_>, block: &[T], run: Run) {
+    let head_dim = part.shape.head_dim;
+    let rows = block[..head_dim * run.block_size].chunks_exact(run.block_size);
+    let mut done = 0;
+    while done < run.len {
+        let (group, lane) = ((run.at + done) / LANES, (run.at + done) % LANES);
+        let len = (LANES - lane).min(run.len - done);
+        let slots = run.slot + done..run.slot + done + len;
+        let (to, _) = part.keys[group * head_dim * LANES..][..head_dim * LANES].as_chunks_mut::<LANES>();
+        for (to, from) in to.iter_mut().zip(rows.clone()) {
+            let from = &from[slots.clone()];
+            if let Some(from) = from.first_chunk() {
+                isa.store(T::load(isa, from), to);
+            } else if lane == 0 {
+                // The whole vector, so that lanes which no later run writes are zero.
+                isa.store(T::load_partial(isa, from), to);
+            } else {
+                isa.store_partial(T::load_partial(isa, from), &mut to[lane..lane + len]);
+            }
+        }
+        done += len;
+    }
+}
+
+#[inline(always)]
+fn stage_values<I: Isa, T: StoredFloat>(isa: I, part: &mut Part<'_>, block: &[T], run: Run) {
+    let PartShape { v_dim, positions, .. } = part.shape;
+    let rows = block[run.slot * v_dim..][..run.len * v_dim].chunks_exact(v_dim);
+    for (position, row) in (run.at..).zip(rows) {
+        for (chunk, columns) in row.chunks(CHUNK).enumerate() {
+            let to = &mut part.values[(chunk * positions + position) * CHUNK..][..CHUNK];
+            let (to, _) = to.as_chunks_mut::<LANES>();
+            if let (Some(first), Some(second)) = (columns.first_chunk(), columns.last_chunk())
+                && columns.len() == CHUNK
+            {
+                isa.store(T::load(isa, first), &mut to[0]);
+                isa.store(T::load(isa, second), &mut to[1]);
+            } else {
+                let (first, second) = columns.split_at(columns.len().min(LANES));
+                isa.store(T::load_partial(isa, first), &mut to[0]);
+                isa.store(T::load_partial(isa, second), &mut to[1]);
+            }
+        }
+    }
+}
+
+/// Widens one query row, `[head_dim]`, to where the tile reads it.
+#[inline(always)]
+pub(crate) fn stage_query<I: Isa, T: StoredFloat>(isa: I, from: &[T], to: &mut [f32]) {
+    assert_eq!(from.len(), to.len(), "elements of a query");
+    for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+        isa.store_partial(T::load_partial(isa, from), to);
+    }
+}
+
+#[cfg(test)]
+#[path = "stage_tests.rs"]
+mod tests;

@@ -1,0 +1,339 @@
+//! Up to 12 query rows against one part of the keys and values.
+//!
+//! ```text
+//! s = (sum q[d] k[d]) scale     m = max s     p = e^(s - m)     l = sum p     o = sum p v
+//! ```
+//!
+//! over the positions that a row sees, starting from nothing, and then merged into the row's state. The bits of a row
+//! depend on nothing but the row: each score is one chain of multiply-adds in ascending d and each output one in
+//! ascending position; maximum and sum go over lanes fixed by the position; and where rows of a tile see different
+//! positions, a row skips those it does not see instead of multiplying them by zero, since a key or value there may
+//! be NaN.
+
+use std::ops::Range;
+
+use super::{
+    stage::{CHUNK, MAX_PART, Part},
+    state::{Factors, Line, MAX_ROWS, State},
+};
+use crate::simd::{Isa, Kernel, LANES, Mask, first_lanes, math};
+
+/// Elements from a row's scores to the next row's: a constant, so that all rows are reached from one pointer, and not
+/// a power of two, so that they do not share cache sets.
+const STRIDE: usize = MAX_PART + LANES;
+
+/// Lines of scratch for a tile's scores.
+pub(crate) const SCORE_LINES: usize = MAX_ROWS * STRIDE / LANES;
+
+/// Query rows against a part, merged into the rows' states.
+pub(crate) struct PartTile<'a, 's> {
+    /// Keys and values.
+    pub(crate) part: &'a Part<'a>,
+    /// `[rows][head_dim]`
+    pub(crate) queries: &'a [f32],
+    /// What a product of query and key is multiplied with.
+    pub(crate) scale: f32,
+    /// `[rows]`: the positions within the part that a row sees; an empty range for none.
+    pub(crate) visible: &'a [Range<usize>],
+    /// At least [`SCORE_LINES`], of any content.
+    pub(crate) scores: &'a mut [Line],
+    /// The states of these rows.
+    pub(crate) state: &'a mut State<'s>,
+}
+
+impl Kernel for PartTile<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        self.run_tile(isa);
+    }
+}
+
+impl PartTile<'_, '_> {
+    /// For use inside another kernel.
+    ///
+    /// # Panics
+    /// Where sizes disagree, there are more than 12 rows, or a row sees positions beyond the part.
+    pub(crate) fn run_tile<I: Isa>(self, isa: I) {
+        let shape = self.part.shape();
+        let rows = self.visible.len();
+        assert!(rows <= MAX_ROWS && rows == self.state.rows(), "{rows} rows of {}", self.state.rows());
+        assert_eq!(self.queries.len(), rows * shape.head_dim(), "queries of {rows} rows");
+        assert!(self.visible.iter().all(|seen| seen.is_empty() || seen.end <= shape.positions()));
+        let Some(span) = span(self.visible) else { return };
+        macro_rules! call {
+            ($($rows:literal x $wide:literal),*) => {
+                match rows {
+                    $($rows => isa.call(Body::<$rows, $wide> { span, tile: self }),)*
+                    _ => {}
+                }
+            };
+        }
+        // Few rows take twice the columns at once, since a chain of multiply-adds alone waits for itself.
+        call!(1 x 2, 2 x 2, 3 x 2, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1);
+    }
+}
+
+/// Positions that some row sees: from the first to the last.
+struct Span {
+    any: Range<usize>,
+    /// Positions that every row sees which sees any; empty where there are none.
+    all: Range<usize>,
+}
+
+fn span(visible: &[Range<usize>]) -> Option<Span> {
+    let live = || visible.iter().filter(|seen| !seen.is_empty());
+    let any = live().map(|seen| seen.start).min()?..live().map(|seen| seen.end).max()?;
+    let all = live().map(|seen| seen.start).max()?..live().map(|seen| seen.end).min()?;
+    // Where nothing is common, everything from the first position on goes row by row.
+    let all = if all.is_empty() { any.start..any.start } else { all };
+    Some(Span { any, all })
+}
+
+/// A tile of `ROWS` rows that takes `WIDE` times 32 positions or value columns at once.
+struct Body<'a, 's, const ROWS: usize, const WIDE: usize> {
+    span: Span,
+    tile: PartTile<'a, 's>,
+}
+
+impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { span, tile } = self;
+        let PartTile { part, queries, scale, visible, scores, state } = tile;
+        let scores: &mut [f32] = bytemuck::cast_slice_mut(&mut scores[..SCORE_LINES]);
+        let groups = span.any.start / LANES..span.any.end.div_ceil(LANES);
+
+        let mut group = groups.start;
+        while group + 2 * WIDE <= groups.end {
+            dot::<I, ROWS, WIDE>(isa, part, queries, scale, group, scores);
+            group += 2 * WIDE;
+        }
+        while group < groups.end {
+            // A group past the last, if the number is odd, is of no use and does no harm.
+            let pair = group.min(part.keys().len() / (part.shape().head_dim() * LANES) - 2);
+            dot::<I, ROWS, 1>(isa, part, queries, scale, pair, scores);
+            group = pair + 2;
+        }
+
+        let (mut m, mut l) = ([f32::NEG_INFINITY; LANES], [0.0; LANES]);
+        for (r, seen) in visible.iter().enumerate() {
+            if !seen.is_empty() {
+                (m[r], l[r]) = softmax(isa, seen, &mut scores[r * STRIDE..][..STRIDE]);
+            }
+        }
+
+        let factors = state.merge_sums(isa, &m, &l);
+        let (outputs, stride) = state.outputs();
+        let chunks = part.shape().chunks();
+        let mut chunk = 0;
+        while chunk < chunks {
+            let wide = if chunk + WIDE <= chunks { WIDE } else { 1 };
+            if wide == WIDE {
+                let acc = weigh::<I, ROWS, WIDE>(isa, part, &span, visible, chunk, scores);
+                merge(isa, &factors, &acc, &mut outputs[chunk * CHUNK..], stride);
+            } else {
+                let acc = weigh::<I, ROWS, 1>(isa, part, &span, visible, chunk, scores);
+                merge(isa, &factors, &acc, &mut outputs[chunk * CHUNK..], stride);
+            }
+            chunk += wide;
+        }
+    }
+}
+
+/// Merges `WIDE` chunks of all rows into the states' outputs from the first chunk on.
+#[inline(always)]
+fn merge<I: Isa, const ROWS: usize, const WIDE: usize>(
+    isa: I,
+    factors: &Factors,
+    acc: &[[[I::F32; 2]; ROWS]; WIDE],
+    outputs: &mut [f32],
+    stride: usize,
+) {
+    for (w, acc) in acc.iter().enumerate() {
+        for (r, acc) in acc.iter().enumerate() {
+            let (o, _) = outputs[r * stride + w * CHUNK..][..CHUNK].as_chunks_mut::<LANES>();
+            factors.merge(isa, r, acc[0], &mut o[0]);
+            factors.merge(isa, r, acc[1], &mut o[1]);
+        }
+    }
+}
+
+/// Scores of `2 * WIDE` groups of 16 positions for all rows.
+#[inline(always)]
+fn dot<I: Isa, const ROWS: usize, const WIDE: usize>(
+    isa: I,
+    part: &Part<'_>,
+    queries: &[f32],
+    scale: f32,
+    group: usize,
+    scores: &mut [f32],
+) {
+    let head_dim = part.shape().head_dim();
+    let len = head_dim * LANES;
+    let keys = &part.keys()[group * len..][..2 * WIDE * len];
+    assert!(queries.len() >= ROWS * head_dim);
+    let mut acc = [[[isa.splat(0.0); 2]; WIDE]; ROWS];
+    // Few pointers, as in the matrix tiles: rows r, r + 1 and r + 2 share one.
+    let mut base: [*const f32; 4] = std::array::from_fn(|i| queries.as_ptr().wrapping_add(3 * i * head_dim));
+    let mut at = keys.as_ptr();
+    for _ in 0..head_dim {
+        for w in 0..WIDE {
+            // SAFETY: each of the `2 * WIDE` groups has `head_dim` vectors of 16, `len` apart: the slice above.
+            let k = unsafe { [&*at.add(2 * w * len).cast(), &*at.add((2 * w + 1) * len).cast()] };
+            let k = [isa.load(k[0]), isa.load(k[1])];
+            for r in 0..ROWS {
+                // SAFETY: each of the rows has `head_dim` values: the assertion above.
+                let q = isa.splat(unsafe { *base[r / 3].add(r % 3 * head_dim) });
+                acc[r][w] = [isa.mul_add(q, k[0], acc[r][w][0]), isa.mul_add(q, k[1], acc[r][w][1])];
+            }
+        }
+        at = at.wrapping_add(LANES);
+        base = base.map(|p| p.wrapping_add(1));
+    }
+    let scale = isa.splat(scale);
+    for (r, acc) in acc.into_iter().enumerate() {
+        let row = &mut scores[r * STRIDE + group * LANES..][..2 * WIDE * LANES];
+        for (to, acc) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(acc.as_flattened()) {
+            isa.store(isa.mul(*acc, scale), to);
+        }
+    }
+}
+
+/// The lanes of the group at `start` whose positions are seen.
+#[inline(always)]
+fn lanes(seen: &Range<usize>, start: usize) -> Mask {
+    first_lanes(seen.end - start) & !first_lanes(seen.start.saturating_sub(start))
+}
+
+/// Turns a row's scores into `e^(s - m)` and returns `m` and their sum. NaN scores are passed over by the maximum and
+/// reach the sum.
+#[inline(always)]
+fn softmax<I: Isa>(isa: I, seen: &Range<usize>, scores: &mut [f32]) -> (f32, f32) {
+    let groups = seen.start / LANES..seen.end.div_ceil(LANES);
+    let scores = &mut scores.as_chunks_mut::<LANES>().0[groups.clone()];
+    let first = groups.start * LANES;
+    let none = isa.splat(f32::NEG_INFINITY);
+    let mut top = none;
+    for (i, s) in scores.iter().enumerate() {
+        let s = isa.select(lanes(seen, first + i * LANES), isa.load(s), none);
+        top = isa.max(s, top);
+    }
+    let m = isa.max_lane(top);
+    // If every score is minus infinity the row saw nothing: 0 instead of m gives e^-inf = 0 and not NaN.
+    let shift = isa.splat(if m == f32::NEG_INFINITY { 0.0 } else { m });
+    let mut sum = isa.splat(0.0);
+    for (i, s) in scores.iter_mut().enumerate() {
+        let p = math::exp(isa, isa.sub(isa.load(s), shift));
+        sum = isa.add(sum, isa.select(lanes(seen, first + i * LANES), p, isa.splat(0.0)));
+        isa.store(p, s);
+    }
+    (m, isa.sum(sum))
+}
+
+/// Sums of weighted values, `WIDE` chunks of 32 columns for all rows.
+#[inline(always)]
+fn weigh<I: Isa, const ROWS: usize, const WIDE: usize>(
+    isa: I,
+    part: &Part<'_>,
+    span: &Span,
+    visible: &[Range<usize>],
+    chunk: usize,
+    weights: &[f32],
+) -> [[[I::F32; 2]; ROWS]; WIDE] {
+    let positions = part.shape().positions();
+    let len = positions * CHUNK;
+    let values = &part.values()[chunk * len..][..WIDE * len];
+    assert!(weights.len() >= ROWS * STRIDE && visible.len() >= ROWS);
+    assert!(span.any.end <= positions && span.all.end <= positions);
+    let from = Weighed { values, len, weights, visible };
+    let mut acc = [[[isa.splat(0.0); 2]; ROWS]; WIDE];
+    // SAFETY: what `Weighed` asks for was asserted above.
+    unsafe {
+        from.row_by_row(isa, span.any.start..span.all.start, &mut acc);
+        from.all_rows(isa, span.all.clone(), &mut acc);
+        from.row_by_row(isa, span.all.end..span.any.end, &mut acc);
+    }
+    acc
+}
+
+/// Where [`weigh`] reads. Its functions are unsafe: their positions lie within the part, there are `WIDE` chunks of
+/// `len` values, and for each of the rows `STRIDE` weights and what it sees.
+#[derive(Clone, Copy)]
+struct Weighed<'a> {
+    values: &'a [f32],
+    len: usize,
+    weights: &'a [f32],
+    visible: &'a [Range<usize>],
+}
+
+impl Weighed<'_> {
+    /// Adds positions that every row sees.
+    #[inline(always)]
+    unsafe fn all_rows<I: Isa, const ROWS: usize, const WIDE: usize>(
+        self,
+        isa: I,
+        positions: Range<usize>,
+        acc: &mut [[[I::F32; 2]; ROWS]; WIDE],
+    ) {
+        for j in positions {
+            for (w, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                let v = unsafe { self.value(isa, w, j) };
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    // SAFETY: the caller's promise.
+                    let p = unsafe { self.weight(isa, r, j) };
+                    *acc = [isa.mul_add(p, v[0], acc[0]), isa.mul_add(p, v[1], acc[1])];
+                }
+            }
+        }
+    }
+
+    /// Adds positions that some rows see and others do not.
+    #[inline(always)]
+    unsafe fn row_by_row<I: Isa, const ROWS: usize, const WIDE: usize>(
+        self,
+        isa: I,
+        positions: Range<usize>,
+        acc: &mut [[[I::F32; 2]; ROWS]; WIDE],
+    ) {
+        for j in positions {
+            for (w, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                let v = unsafe { self.value(isa, w, j) };
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let mask = if self.visible[r].contains(&j) { Mask::MAX } else { 0 };
+                    // SAFETY: the caller's promise.
+                    let p = unsafe { self.weight(isa, r, j) };
+                    *acc = [
+                        isa.mul_add_masked(mask, p, v[0], acc[0]),
+                        isa.mul_add_masked(mask, p, v[1], acc[1]),
+                    ];
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn value<I: Isa>(self, isa: I, chunk: usize, position: usize) -> [I::F32; 2] {
+        // SAFETY: the caller's promise: the position's 32 values are in the chunk.
+        let v = unsafe {
+            let at = self.values.as_ptr().add(chunk * self.len + position * CHUNK);
+            [&*at.cast(), &*at.add(LANES).cast()]
+        };
+        [isa.load(v[0]), isa.load(v[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn weight<I: Isa>(self, isa: I, row: usize, position: usize) -> I::F32 {
+        // SAFETY: the caller's promise.
+        isa.splat(unsafe { *self.weights.as_ptr().add(row * STRIDE + position) })
+    }
+}
+
+#[cfg(test)]
+#[path = "tile_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! How a product is cut into tiles, and which memory each tile asks for ahead of its use.
+
+use std::ops::Range;
+
+use crate::simd::Isa;
+
+/// Activations that stay in the second-level cache while panels stream by.
+const GROUP_BYTES: usize = 1 << 20;
+
+/// How far ahead a panel is fetched when it is read once only.
+const AHEAD_BYTES: usize = 4096;
+
+/// One tile: some rows against one panel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tile {
+    /// The panel.
+    pub(crate) panel: usize,
+    /// The rows, at most the instruction set's `TILE_ROWS`.
+    pub(crate) rows: Range<usize>,
+    /// This tile's share of the panel's readers: `share` of `shares`.
+    share: usize,
+    shares: usize,
+}
+
+/// Visits the tiles of `rows` rows of `row_bytes` each against `panels`, so that a group of rows stays in cache while
+/// every panel passes once. Rows are cut into as few tiles as `tile_rows` allows, and those evened out.
+pub(crate) fn for_each_tile(
+    rows: usize,
+    row_bytes: usize,
+    tile_rows: usize,
+    panels: Range<usize>,
+    mut visit: impl FnMut(Tile),
+) {
+    let height = rows.div_ceil(rows.div_ceil(tile_rows).max(1)).max(1);
+    let group = (GROUP_BYTES / (height * row_bytes).max(1)).max(1) * height;
+    for start in (0..rows).step_by(group) {
+        let end = rows.min(start + group);
+        let shares = (end - start).div_ceil(height);
+        for panel in panels.clone() {
+            for share in 0..shares {
+                let first = start + share * height;
+                visit(Tile { panel, rows: first..end.min(first + height), share, shares });
+            }
+        }
+    }
+}
+
+/// Addresses to fetch, one or two lines a step of the inner loop.
+///
+/// A panel that one tile reads is fetched a few KB ahead of its use. Where several tiles read it in turn, it is in
+/// cache from the second on, and each fetches its share of the next panel instead.
+#[derive(Clone, Copy)]
+pub(crate) struct Prefetch {
+    address: *const u8,
+    step: usize,
+}
+
+impl Prefetch {
+    /// For a tile whose panel lies at `panel`, is `len` bytes long and is read `step` bytes at a time. The next panel
+    /// follows it; past the last one the addresses are meaningless, which a prefetch may be.
+    pub(crate) fn new(panel: *const u8, len: usize, step: usize, tile: &Tile) -> Self {
+        if tile.shares == 1 {
+            Self { address: panel.wrapping_add(AHEAD_BYTES), step }
+        } else {
+            let skipped = len / tile.shares * tile.share;
+            Self { address: panel.wrapping_add(len + skipped), step: step / tile.shares }
+        }
+    }
+
+    /// Fetches for one step.
+    #[inline(always)]
+    pub(crate) fn next<I: Isa>(&mut self, isa: I) {
+        isa.prefetch(self.address);
+        if self.step > 64 {
+            isa.prefetch(self.address.wrapping_add(64));
+        }
+        self.address = self.address.wrapping_add(self.step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_every_row_and_panel_once() {
+        for rows in [0, 1, 11, 12, 13, 25, 600] {
+            for row_bytes in [0, 1, 5000, 1 << 21] {
+                let mut seen = vec![0; rows * 3];
+                for_each_tile(rows, row_bytes, 12, 2..5, |tile| {
+                    assert!(!tile.rows.is_empty() && tile.rows.len() <= 12);
+                    assert!(tile.share < tile.shares);
+                    for row in tile.rows {
+                        seen[row * 3 + tile.panel - 2] += 1;
+                    }
+                });
+                assert!(seen.iter().all(|&count| count == 1), "rows {rows} of {row_bytes} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn tile_heights_are_even() {
+        let mut heights = Vec::new();
+        for_each_tile(13, 100, 12, 0..1, |tile| heights.push(tile.rows.len()));
+        assert_eq!(heights, [7, 6]);
+    }
+}

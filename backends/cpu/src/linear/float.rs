@@ -1,0 +1,200 @@
+//! Float activations times packed F32, BF16 or F16 weights.
+//!
+//! Every result is one chain of multiply-adds in ascending K, whatever tile it is in, so a row has the same bits alone
+//! and in any batch. BF16 and F16 weights widen to `f32` exactly on their way.
+//!
+//! Tile: up to 12 rows x 32 columns. Few rows take several panels at once, since one chain alone would wait for
+//! itself: a multiply-add takes four cycles and two start in each.
+
+use std::ops::Range;
+
+use super::{
+    blocks::{Prefetch, Tile, for_each_tile},
+    epilogue::FloatEpilogue,
+    pack::{Columns, PANEL, float_panel_len},
+};
+use crate::simd::{Isa, Kernel, LANES, StoredFloat};
+
+/// Activations, `[rows][k]` with rows `stride` apart.
+#[derive(Clone, Copy)]
+pub(crate) struct FloatRows<'a> {
+    values: &'a [f32],
+    rows: usize,
+    stride: usize,
+    k: usize,
+}
+
+impl<'a> FloatRows<'a> {
+    /// # Panics
+    /// Where `values` is too short.
+    pub(crate) fn new(values: &'a [f32], rows: usize, stride: usize, k: usize) -> Self {
+        let needed = rows.checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(k));
+        assert!(
+            needed.is_some_and(|n| n <= values.len()),
+            "{rows} rows of {k}, {stride} apart, in {} values",
+            values.len()
+        );
+        Self { values, rows, stride, k }
+    }
+}
+
+/// Packed float weights of `n` channels.
+#[derive(Clone, Copy)]
+pub(crate) struct FloatWeights<'a, T> {
+    values: &'a [T],
+    k: usize,
+    n: usize,
+    columns: Columns,
+}
+
+impl<'a, T: StoredFloat> FloatWeights<'a, T> {
+    /// All panels, in order, as [`pack_float_panel`](super::pack::pack_float_panel) made them.
+    ///
+    /// # Panics
+    /// Where `values` is too short.
+    pub(crate) fn new(values: &'a [T], n: usize, k: usize, columns: Columns) -> Self {
+        let needed = columns.panels(n).checked_mul(float_panel_len(k));
+        assert!(needed.is_some_and(|needed| needed <= values.len()), "{n} x {k} weights in {}", values.len());
+        Self { values, k, n, columns }
+    }
+
+    /// Panels, the unit in which tasks share a product.
+    pub(crate) fn panels(&self) -> usize {
+        self.columns.panels(self.n)
+    }
+}
+
+/// Multiplies all rows with a range of panels.
+pub(crate) struct FloatLinear<'a, T, E> {
+    /// The activations.
+    pub(crate) rows: FloatRows<'a>,
+    /// The weights.
+    pub(crate) weights: FloatWeights<'a, T>,
+    /// Which of the weights' panels.
+    pub(crate) panels: Range<usize>,
+    /// Takes the sums.
+    pub(crate) epilogue: E,
+}
+
+impl<T: StoredFloat, E: FloatEpilogue> Kernel for FloatLinear<'_, T, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { rows, weights, panels, mut epilogue } = self;
+        assert_eq!(rows.k, weights.k, "activations and weights have the same K");
+        // Several panels at once for few rows; what is left over, and every taller tile, goes one by one.
+        let wide = match rows.rows {
+            1 => 4,
+            2 | 3 if I::TILE_ROWS >= 3 => 2,
+            _ => 1,
+        };
+        let joint = panels.len() / wide;
+        let first = panels.start;
+        if wide > 1 {
+            for_each_tile(rows.rows, rows.k * 4, I::TILE_ROWS, 0..joint, |mut tile| {
+                tile.panel = first + tile.panel * wide;
+                float_tile(isa, &rows, &weights, wide, &tile, &mut epilogue);
+            });
+        }
+        let rest = if wide > 1 { first + joint * wide } else { first };
+        for_each_tile(rows.rows, rows.k * 4, I::TILE_ROWS, rest..panels.end, |tile| {
+            float_tile(isa, &rows, &weights, 1, &tile, &mut epilogue);
+        });
+    }
+}
+
+/// One tile, by its rows and the panels that it takes at once: `Body<rows, panels>`.
+fn float_tile<I: Isa, T: StoredFloat, E: FloatEpilogue>(
+    isa: I,
+    rows: &FloatRows<'_>,
+    weights: &FloatWeights<'_, T>,
+    wide: usize,
+    tile: &Tile,
+    epilogue: &mut E,
+) {
+    macro_rules! call {
+        ($($rows:literal x $panels:literal),*) => {
+            match (tile.rows.len(), wide) {
+                $(($rows, $panels) => isa.call(Body::<_, _, $rows, $panels> { rows, weights, tile, epilogue }),)*
+                _ => unreachable!("tiles have 1 to 12 rows"),
+            }
+        };
+    }
+    call!(
+        1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
+    );
+}
+
+struct Body<'a, T, E, const ROWS: usize, const PANELS: usize> {
+    rows: &'a FloatRows<'a>,
+    weights: &'a FloatWeights<'a, T>,
+    tile: &'a Tile,
+    epilogue: &'a mut E,
+}
+
+impl<T: StoredFloat, E: FloatEpilogue, const ROWS: usize, const PANELS: usize> Kernel
+    for Body<'_, T, E, ROWS, PANELS>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { rows, weights, tile, epilogue } = self;
+        let (k, stride, first) = (rows.k, rows.stride, tile.rows.start);
+        let len = float_panel_len(k);
+        assert!(first + ROWS <= rows.rows);
+        let panels = &weights.values[tile.panel * len..][..PANELS * len];
+        let mut prefetch =
+            Prefetch::new(panels.as_ptr().cast(), size_of_val(panels), size_of::<[T; PANEL]>(), tile);
+        let mut acc = [[[isa.splat(0.0); 2]; ROWS]; PANELS];
+        // Few pointers keep the loop free of spills: rows r, r + 1 and r + 2 share one, two strides apart at most.
+        let start = rows.values.as_ptr().wrapping_add(first * stride);
+        let mut base: [*const f32; 4] = std::array::from_fn(|i| start.wrapping_add(3 * i * stride));
+        let mut at = panels.as_ptr();
+        for _ in 0..k {
+            if ROWS > 3 {
+                prefetch.next(isa);
+            }
+            for (p, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: each of the `PANELS` panels has `k` rows of 32 weights, `len` apart, and each of the tile's
+                // rows has `k` values: the slice above and `FloatRows::new`.
+                unsafe { step(isa, at.wrapping_add(p * len), base, stride, acc) };
+            }
+            at = at.wrapping_add(PANEL);
+            base = base.map(|p| p.wrapping_add(1));
+        }
+        for (p, acc) in acc.into_iter().enumerate() {
+            let place = weights.columns.place(weights.n, tile.panel + p);
+            for (r, acc) in acc.into_iter().enumerate() {
+                epilogue.store(isa, first + r, place, acc);
+            }
+        }
+    }
+}
+
+/// One value of K for all rows of a tile.
+///
+/// # Safety
+/// 32 weights are readable at `weights` and a value at each row, row `r` being `r % 3` strides after `base[r / 3]`.
+#[inline(always)]
+unsafe fn step<I: Isa, T: StoredFloat, const ROWS: usize>(
+    isa: I,
+    weights: *const T,
+    base: [*const f32; 4],
+    stride: usize,
+    acc: &mut [[I::F32; 2]; ROWS],
+) {
+    // SAFETY: the caller's promise.
+    let w = unsafe { [&*weights.cast(), &*weights.add(LANES).cast()] };
+    let w = [T::load(isa, w[0]), T::load(isa, w[1])];
+    for r in 0..ROWS {
+        // SAFETY: the caller's promise.
+        let a = isa.splat(unsafe { *base[r / 3].add(r % 3 * stride) });
+        acc[r] = [isa.mul_add(a, w[0], acc[r][0]), isa.mul_add(a, w[1], acc[r][1])];
+    }
+}
+
+#[cfg(test)]
+#[path = "float_tests.rs"]
+mod tests;

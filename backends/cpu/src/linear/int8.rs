@@ -1,0 +1,265 @@
+//! W8A8: INT8 activations times packed INT8 weights, summed exactly in `i32`.
+//!
+//! The weights are stored as `w + 128`, unsigned, so that one instruction multiplies four of them with four signed
+//! activations that lie as the quantising operator wrote them. The sum is then `128 * sum(a)` too large, which the
+//! accumulators start with, negated: exact modulo 2^32, hence exact where the true sum fits `i32`.
+//!
+//! Tile: up to 12 rows x 32 columns over all of K (24 accumulators of 32 registers). Few rows would wait for the
+//! previous sum, so they keep several sets of accumulators and add them at the end.
+
+use std::ops::Range;
+
+use super::{
+    blocks::{Prefetch, Tile, for_each_tile},
+    epilogue::Int8Epilogue,
+    pack::{Columns, PANEL, Place, int8_panel_len},
+};
+use crate::simd::{Isa, Kernel, LANES};
+
+/// Bytes of a panel that four values of K need.
+const QUAD: usize = 4 * PANEL;
+
+/// Signed activations, `[rows][k]` with rows `stride` apart, and each row's sum.
+#[derive(Clone, Copy)]
+pub(crate) struct Int8Rows<'a> {
+    values: &'a [i8],
+    stride: usize,
+    k: usize,
+    sums: &'a [i32],
+}
+
+impl<'a> Int8Rows<'a> {
+    /// As many rows as there are `sums`, which [`sum_rows`] makes.
+    ///
+    /// # Panics
+    /// Where `values` is too short.
+    pub(crate) fn new(values: &'a [i8], stride: usize, k: usize, sums: &'a [i32]) -> Self {
+        let needed =
+            sums.len().checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(k));
+        assert!(
+            needed.is_some_and(|n| n <= values.len()),
+            "{} rows of {k}, {stride} apart, in {} values",
+            sums.len(),
+            values.len()
+        );
+        Self { values, stride, k, sums }
+    }
+
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    fn row(&self, row: usize) -> &'a [i8] {
+        &self.values[row * self.stride..][..self.k]
+    }
+}
+
+/// Packed INT8 weights of `n` channels.
+#[derive(Clone, Copy)]
+pub(crate) struct Int8Weights<'a> {
+    bytes: &'a [u8],
+    k: usize,
+    n: usize,
+    columns: Columns,
+}
+
+impl<'a> Int8Weights<'a> {
+    /// All panels, in order, as [`pack_int8_panel`](super::pack::pack_int8_panel) made them.
+    ///
+    /// # Panics
+    /// Where `bytes` is too short.
+    pub(crate) fn new(bytes: &'a [u8], n: usize, k: usize, columns: Columns) -> Self {
+        let needed = columns.panels(n).checked_mul(int8_panel_len(k));
+        assert!(needed.is_some_and(|needed| needed <= bytes.len()), "{n} x {k} weights in {}", bytes.len());
+        Self { bytes, k, n, columns }
+    }
+
+    /// Panels, the unit in which tasks share a product.
+    pub(crate) fn panels(&self) -> usize {
+        self.columns.panels(self.n)
+    }
+
+    fn panel(&self, panel: usize) -> &'a [u8] {
+        let len = int8_panel_len(self.k);
+        &self.bytes[panel * len..][..len]
+    }
+}
+
+/// Writes the sum of each row of `values` (`[rows][k]`, rows `stride` apart) to `sums` (`[rows]`).
+pub(crate) struct SumRows<'a> {
+    /// The activations.
+    pub(crate) values: &'a [i8],
+    /// Elements from a row to the next.
+    pub(crate) stride: usize,
+    /// Values of a row.
+    pub(crate) k: usize,
+    /// One sum a row.
+    pub(crate) sums: &'a mut [i32],
+}
+
+impl Kernel for SumRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let ones = isa.splat_i32(0x0101_0101);
+        for (row, sum) in self.sums.iter_mut().enumerate() {
+            let values: &[u8] = bytemuck::cast_slice(&self.values[row * self.stride..][..self.k]);
+            let (blocks, rest) = values.as_chunks::<{ 4 * LANES }>();
+            let mut total = isa.splat_i32(0);
+            for block in blocks {
+                total = isa.dot_u8_i8(total, ones, isa.load_bytes(block));
+            }
+            let mut tail = [0; 4 * LANES];
+            tail[..rest.len()].copy_from_slice(rest);
+            *sum = isa.sum_i32(isa.dot_u8_i8(total, ones, isa.load_bytes(&tail)));
+        }
+    }
+}
+
+/// Multiplies all rows with a range of panels.
+pub(crate) struct Int8Linear<'a, E> {
+    /// The activations.
+    pub(crate) rows: Int8Rows<'a>,
+    /// The weights.
+    pub(crate) weights: Int8Weights<'a>,
+    /// Which of the weights' panels.
+    pub(crate) panels: Range<usize>,
+    /// Takes the sums.
+    pub(crate) epilogue: E,
+}
+
+impl<E: Int8Epilogue> Kernel for Int8Linear<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { rows, weights, panels, mut epilogue } = self;
+        assert_eq!(rows.k, weights.k, "activations and weights have the same K");
+        for_each_tile(rows.len(), rows.k, I::TILE_ROWS, panels, |tile| {
+            int8_tile(isa, &rows, &weights, &tile, &mut epilogue);
+        });
+    }
+}
+
+/// One tile, by its number of rows: `Body<rows, accumulator sets>`.
+fn int8_tile<I: Isa, E: Int8Epilogue>(
+    isa: I,
+    rows: &Int8Rows<'_>,
+    weights: &Int8Weights<'_>,
+    tile: &Tile,
+    epilogue: &mut E,
+) {
+    let panel = weights.panel(tile.panel);
+    let place = weights.columns.place(weights.n, tile.panel);
+    let prefetch = Prefetch::new(panel.as_ptr(), panel.len(), QUAD, tile);
+    macro_rules! call {
+        ($($rows:literal x $sets:literal),*) => {
+            match tile.rows.len() {
+                $($rows => isa.call(Body::<_, $rows, $sets> {
+                    panel, rows, first: tile.rows.start, place, prefetch, epilogue,
+                }),)*
+                _ => unreachable!("tiles have 1 to 12 rows"),
+            }
+        };
+    }
+    // Eight or more sums in flight hide the instruction's latency of four cycles at two a cycle.
+    call!(1 x 8, 2 x 4, 3 x 4, 4 x 2, 5 x 2, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1);
+}
+
+struct Body<'a, E, const ROWS: usize, const SETS: usize> {
+    panel: &'a [u8],
+    rows: &'a Int8Rows<'a>,
+    first: usize,
+    place: Place,
+    prefetch: Prefetch,
+    epilogue: &'a mut E,
+}
+
+impl<E: Int8Epilogue, const ROWS: usize, const SETS: usize> Kernel for Body<'_, E, ROWS, SETS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { panel, rows, first, place, mut prefetch, epilogue } = self;
+        let (k, stride) = (rows.k, rows.stride);
+        assert_eq!(panel.len(), int8_panel_len(k));
+        assert!(first + ROWS <= rows.len());
+        let mut acc = [[[isa.splat_i32(0); 2]; ROWS]; SETS];
+        for r in 0..ROWS {
+            let offset = isa.splat_i32(rows.sums[first + r].wrapping_mul(-128));
+            acc[0][r] = [offset; 2];
+        }
+        let quads = k / 4;
+        let rounds = quads / SETS;
+        // Few pointers keep the loop free of spills: rows r, r + 1 and r + 2 share one, two strides apart at most.
+        let start = rows.values.as_ptr().wrapping_add(first * stride);
+        let mut base: [*const i8; 4] = std::array::from_fn(|i| start.wrapping_add(3 * i * stride));
+        let mut weights = panel.as_ptr();
+        for _ in 0..rounds {
+            for set in &mut acc {
+                if ROWS > 4 {
+                    prefetch.next(isa);
+                }
+                // SAFETY: `rounds * SETS` quads of 128 bytes lie in the panel and as many quads of 4 values in each
+                // row, both checked above and in `Int8Rows::new`.
+                unsafe { step(isa, weights, base, stride, set) };
+                weights = weights.wrapping_add(QUAD);
+                base = base.map(|p| p.wrapping_add(4));
+            }
+        }
+        for _ in rounds * SETS..quads {
+            // SAFETY: as above, the quads that did not fill a round.
+            unsafe { step(isa, weights, base, stride, &mut acc[0]) };
+            weights = weights.wrapping_add(QUAD);
+            base = base.map(|p| p.wrapping_add(4));
+        }
+        if k % 4 != 0 {
+            let (vectors, _) = panel[quads * QUAD..].as_chunks::<{ 4 * LANES }>();
+            for r in 0..ROWS {
+                let rest = &rows.row(first + r)[quads * 4..];
+                let mut quad = [0; 4];
+                quad[..rest.len()].copy_from_slice(rest);
+                let a = isa.splat_quad(quad);
+                for v in 0..2 {
+                    acc[0][r][v] = isa.dot_u8_i8(acc[0][r][v], isa.load_bytes(&vectors[v]), a);
+                }
+            }
+        }
+        for r in 0..ROWS {
+            let mut total = acc[0][r];
+            for set in &acc[1..] {
+                total = [isa.add_i32(total[0], set[r][0]), isa.add_i32(total[1], set[r][1])];
+            }
+            epilogue.store(isa, first + r, place, total);
+        }
+    }
+}
+
+/// Four values of K for all rows of a tile.
+///
+/// # Safety
+/// 128 bytes are readable at `weights` and 4 values at each row, row `r` being `r % 3` strides after `base[r / 3]`.
+#[inline(always)]
+unsafe fn step<I: Isa, const ROWS: usize>(
+    isa: I,
+    weights: *const u8,
+    base: [*const i8; 4],
+    stride: usize,
+    acc: &mut [[I::I32; 2]; ROWS],
+) {
+    // SAFETY: the caller's promise.
+    let w = unsafe { [&*weights.cast(), &*weights.add(4 * LANES).cast()] };
+    let w = [isa.load_bytes(w[0]), isa.load_bytes(w[1])];
+    for r in 0..ROWS {
+        // SAFETY: the caller's promise; the read does not need alignment.
+        let quad = unsafe { base[r / 3].add(r % 3 * stride).cast::<[i8; 4]>().read_unaligned() };
+        let a = isa.splat_quad(quad);
+        acc[r] = [isa.dot_u8_i8(acc[r][0], w[0], a), isa.dot_u8_i8(acc[r][1], w[1], a)];
+    }
+}
+
+#[cfg(test)]
+#[path = "int8_tests.rs"]
+mod tests;

@@ -1,0 +1,216 @@
+//! Linear layers with packed weights.
+//!
+//! `packed` makes the weights' panels, `int8` and `float` multiply tiles of rows with them, `finish` is what happens to
+//! a tile on its way out. Tasks share a product by panels, so every number of rows, one included, uses all threads.
+
+pub(crate) mod blocks;
+pub(crate) mod epilogue;
+mod finish;
+pub(crate) mod float;
+pub(crate) mod int8;
+pub(crate) mod output;
+pub(crate) mod pack;
+mod packed;
+
+pub use packed::CpuPacked;
+
+use crate::{
+    device::Cpu,
+    simd::StoredFloat,
+    stream::CpuStream,
+    view::{Reader, Writer, read, with_float, write},
+};
+use epilogue::{Int8Epilogue, Int8ToI32};
+use finish::{Finish, Scaled};
+use float::{FloatLinear, FloatRows, FloatWeights};
+use halite_hal::{DType, Element, Result, Storage, Tensor};
+use halite_kernels::{
+    Checked, Support,
+    linear::{ActivationFormat, Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
+};
+use int8::{Int8Linear, Int8Rows, Int8Weights, SumRows};
+use output::OutputRows;
+use std::ops::Range;
+
+impl Linear for Cpu {
+    type Packed = CpuPacked;
+
+    fn linear_supports(&self, spec: &LinearSpec) -> Support {
+        match spec.activations {
+            ActivationFormat::Float(DType::F32) | ActivationFormat::Int8PerToken => Support::Native,
+            other => Support::No(format!("activations {other:?}: F32 and INT8 per token are built")),
+        }
+    }
+
+    fn linear_pack(
+        &self,
+        _stream: &mut CpuStream,
+        weights: Checked<HostWeights<'_>, &LinearSpec>,
+    ) -> Result<CpuPacked> {
+        self.pack(&weights)
+    }
+
+    fn linear_save(&self, _stream: &mut CpuStream, packed: &CpuPacked) -> Result<Vec<u8>> {
+        packed::save(packed)
+    }
+
+    fn linear_restore(&self, _stream: &mut CpuStream, spec: &LinearSpec, saved: &[u8]) -> Result<CpuPacked> {
+        packed::restore(self, spec, saved)
+    }
+
+    fn linear_workspace(&self, packed: &CpuPacked, max_rows: usize) -> u64 {
+        match packed.as_ref().weights {
+            WeightFormat::Int8PerChannel => max_rows as u64 * size_of::<i32>() as u64,
+            _ => 0,
+        }
+    }
+
+    fn linear(&self, stream: &mut CpuStream, args: Checked<LinearArgs<'_, Self>>) -> Result<()> {
+        if args.out.shape().elements() == 0 {
+            return Ok(());
+        }
+        let output = args.weights.as_ref().output;
+        match &args.x {
+            Activations::Int8PerToken { q, .. } if output == DType::I32 => self.int8_sums(stream, &args, q),
+            Activations::Int8PerToken { q, scales } => {
+                with_float!(output, Float => self.int8::<Float>(stream, &args, q, scales))
+            }
+            Activations::Float(x) => with_float!(output, Float => {
+                with_float!(stored(args.weights.as_ref()), Stored => self.float::<Stored, Float>(&args, x))
+            }),
+            other => Err(crate::unsupported("linear", "this form of activations", other)),
+        }
+    }
+}
+
+impl Cpu {
+    /// The bare sums of an INT8 product.
+    fn int8_sums(&self, stream: &mut CpuStream, args: &LinearArgs<'_, Cpu>, q: &Tensor<Cpu>) -> Result<()> {
+        let q = read::<i8>(q)?;
+        let mut out = write::<i32>(args.out)?;
+        let out = rows_of(&mut out);
+        self.int8_product(stream, args.weights, &q, out, |out| Int8ToI32 { out })
+    }
+
+    /// An INT8 product with scales and epilogue.
+    fn int8<T: StoredFloat + Element>(
+        &self,
+        stream: &mut CpuStream,
+        args: &LinearArgs<'_, Cpu>,
+        q: &Tensor<Cpu>,
+        scales: &Tensor<Cpu>,
+    ) -> Result<()> {
+        let (q, a_scale) = (read::<i8>(q)?, read::<f32>(scales)?);
+        let epilogue = EpilogueReads::<T>::new(args)?;
+        let mut out = write::<T>(args.out)?;
+        let out = rows_of(&mut out);
+        self.int8_product(stream, args.weights, &q, out, |out| Scaled {
+            a_scale: a_scale.data(),
+            w_scale: args.weights.scales(),
+            finish: epilogue.finish(args, out),
+        })
+    }
+
+    fn int8_product<'a, T: Send, E: Int8Epilogue>(
+        &self,
+        stream: &mut CpuStream,
+        packed: &CpuPacked,
+        q: &Reader<'_, i8>,
+        out: OutputRows<'a, T>,
+        epilogue: impl Fn(OutputRows<'a, T>) -> E + Sync,
+    ) -> Result<()> {
+        let (layout, k) = (q.rows, packed.as_ref().in_features);
+        let workspace = self.linear_workspace(packed, layout.outer);
+        let sums: &mut [i32] = bytemuck::cast_slice_mut(stream.scratch("linear", workspace)?);
+        let (values, stride) = (q.data(), layout.outer_stride);
+        self.tier().run(SumRows { values, stride, k, sums });
+        let rows = Int8Rows::new(values, stride, k, sums);
+        let panels = packed.panels().read(0..packed.panels().len())?;
+        let weights = Int8Weights::new(&panels, packed.as_ref().weight_rows(), k, packed.columns());
+        // 16 bytes or 300 multiply-adds a nanosecond: what one core of a current server does.
+        let panel = (k * pack::PANEL / 16).max(layout.outer * k * pack::PANEL / 300);
+        self.share_panels(weights.panels(), panel, &out, |panels, out| {
+            self.tier().run(Int8Linear { rows, weights, panels, epilogue: epilogue(out) });
+        });
+        Ok(())
+    }
+
+    fn float<S: StoredFloat + Element, T: StoredFloat + Element>(
+        &self,
+        args: &LinearArgs<'_, Cpu>,
+        x: &Tensor<Cpu>,
+    ) -> Result<()> {
+        let x = read::<f32>(x)?;
+        let epilogue = EpilogueReads::<T>::new(args)?;
+        let mut out = write::<T>(args.out)?;
+        let out = rows_of(&mut out);
+        let (layout, k) = (x.rows, args.weights.as_ref().in_features);
+        let rows = FloatRows::new(x.data(), layout.outer, layout.outer_stride, k);
+        let panels = args.weights.panels().read(0..args.weights.panels().len())?;
+        let panels: &[S] = bytemuck::cast_slice(&panels);
+        let weights =
+            FloatWeights::new(panels, args.weights.as_ref().weight_rows(), k, args.weights.columns());
+        // 16 bytes or 60 multiply-adds a nanosecond.
+        let panel = (k * pack::PANEL * size_of::<S>() / 16).max(layout.outer * k * pack::PANEL / 60);
+        self.share_panels(weights.panels(), panel, &out, |panels, out| {
+            self.tier().run(FloatLinear { rows, weights, panels, epilogue: epilogue.finish(args, out) });
+        });
+        Ok(())
+    }
+
+    /// Runs `product` for all of `panels`, in as many tasks as `nanoseconds` a panel are worth.
+    fn share_panels<'a, T: Send>(
+        &self,
+        panels: usize,
+        nanoseconds: usize,
+        out: &OutputRows<'a, T>,
+        product: impl Fn(Range<usize>, OutputRows<'a, T>) + Sync,
+    ) {
+        let per_task = self.team().units_per_task(panels, nanoseconds);
+        let tasks = (0..panels).step_by(per_task).map(|first| {
+            // SAFETY: tasks take disjoint ranges of panels, and panels write disjoint columns.
+            (first..panels.min(first + per_task), unsafe { out.alias() })
+        });
+        self.team().each(tasks, |(panels, out)| product(panels, out));
+    }
+}
+
+/// The type in which float weights are stored.
+fn stored(spec: &LinearSpec) -> DType {
+    match spec.weights {
+        WeightFormat::F16 => DType::F16,
+        WeightFormat::Bf16 => DType::Bf16,
+        _ => DType::F32,
+    }
+}
+
+/// A tensor of rows as a matrix to write to.
+fn rows_of<'a, T: Element>(out: &'a mut Writer<'_, T>) -> OutputRows<'a, T> {
+    let layout = out.rows;
+    OutputRows::new(out.data(), layout.outer, layout.columns, layout.outer_stride)
+}
+
+/// The epilogue's tensors, guarded for reading.
+struct EpilogueReads<'a, T> {
+    bias: Option<Reader<'a, f32>>,
+    residual: Option<Reader<'a, T>>,
+}
+
+impl<'a, T: StoredFloat + Element> EpilogueReads<'a, T> {
+    fn new(args: &LinearArgs<'a, Cpu>) -> Result<Self> {
+        let (bias, residual) = (args.epilogue.bias, args.epilogue.residual);
+        Ok(EpilogueReads { bias: bias.map(read).transpose()?, residual: residual.map(read).transpose()? })
+    }
+
+    fn finish<'f>(&'f self, args: &LinearArgs<'_, Cpu>, out: OutputRows<'f, T>) -> Finish<'f, T> {
+        let spec = args.weights.as_ref();
+        Finish {
+            columns: args.weights.columns(),
+            results: spec.out_features,
+            bias: self.bias.as_ref().map(|bias| bias.data()),
+            activation: spec.gate.or(args.epilogue.activation),
+            residual: self.residual.as_ref().map(|residual| (residual.data(), residual.rows)),
+            out,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Row-major results that several tasks write at once, each its own columns.
+
+use std::marker::PhantomData;
+
+/// A matrix to write to: `columns` values a row, rows `stride` apart.
+///
+/// Tasks that share a product across its columns write interleaved pieces of the same rows, which slices cannot
+/// express: each task gets an alias and the promise is made where the aliases are.
+pub(crate) struct OutputRows<'a, T> {
+    start: *mut T,
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    values: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it is an exclusive borrow of the values, cut into pieces; sending it is sending those.
+unsafe impl<T: Send> Send for OutputRows<'_, T> {}
+// SAFETY: a shared handle only makes aliases, whose maker promises that they are apart.
+unsafe impl<T: Send> Sync for OutputRows<'_, T> {}
+
+impl<'a, T> OutputRows<'a, T> {
+    /// As many rows as `values` holds, at most `rows`.
+    ///
+    /// # Panics
+    /// Where `values` is too short or rows would overlap.
+    pub(crate) fn new(values: &'a mut [T], rows: usize, columns: usize, stride: usize) -> Self {
+        assert!(columns <= stride || rows <= 1, "rows of {columns} values, {stride} apart");
+        let needed =
+            rows.checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(columns));
+        assert!(
+            needed.is_some_and(|needed| needed <= values.len()),
+            "{rows} rows in {} values",
+            values.len()
+        );
+        Self { start: values.as_mut_ptr(), rows, columns, stride, values: PhantomData }
+    }
+
+    /// Another handle to the same values, for another task.
+    ///
+    /// # Safety
+    /// As long as both handles live, no element is in segments of both.
+    pub(crate) unsafe fn alias(&self) -> Self {
+        Self { ..*self }
+    }
+
+    /// `len` values of a row from `column` on.
+    ///
+    /// # Panics
+    /// Where the matrix has no such values.
+    #[inline(always)]
+    pub(crate) fn segment(&mut self, row: usize, column: usize, len: usize) -> &mut [T] {
+        assert!(row < self.rows && column <= self.columns && len <= self.columns - column);
+        // SAFETY: `new` checked that the last row's last value is inside the slice it borrowed exclusively, and the
+        // maker of aliases promised that no other handle has these values.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.stride + column), len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_lie_where_they_should() {
+        let mut values = vec![0; 3 * 5 + 4];
+        let mut out = OutputRows::new(&mut values, 4, 4, 5);
+        out.segment(3, 2, 2).fill(1);
+        out.segment(0, 0, 4).fill(2);
+        out.segment(1, 4, 0).fill(3);
+        assert_eq!(values, [2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "4 rows in 18 values")]
+    fn a_short_slice_is_refused() {
+        OutputRows::new(&mut [0; 18], 4, 4, 5);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_segment_beyond_the_columns_is_refused() {
+        let mut values = [0; 20];
+        OutputRows::new(&mut values, 4, 4, 5).segment(0, 3, 2);
+    }
+}

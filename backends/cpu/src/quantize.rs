@@ -1,0 +1,87 @@
+//! Rows to INT8 with a scale per token.
+
+use crate::{
+    device::Cpu,
+    simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
+    stream::CpuStream,
+    view::{Rows, read, with_float, write},
+};
+use halite_hal::Result;
+use halite_kernels::{
+    Checked, Support,
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec},
+};
+
+impl Quantize for Cpu {
+    fn quantize_supports(&self, _spec: &QuantizeSpec) -> Support {
+        Support::Native
+    }
+
+    fn quantize(&self, _stream: &mut CpuStream, args: Checked<QuantizeArgs<'_, Self>>) -> Result<()> {
+        with_float!(args.spec.input, Float => {
+            let x = read::<Float>(args.x)?;
+            let (mut q, mut scales) = (write::<i8>(args.q)?, write::<f32>(args.scales)?);
+            let (rows, out) = (x.rows, q.rows);
+            let (x, q, scales) = (x.data(), q.data(), scales.data());
+            let per_task = self.team().units_per_task(rows.count(), rows.columns / 4);
+            let tasks = q.chunks_mut(out.outer_stride * per_task).zip(scales.chunks_mut(per_task)).enumerate();
+            self.team().each(tasks, |(task, (q, scales))| {
+                self.tier().run(QuantizeRows { x, rows, first: task * per_task, q, out, scales });
+            });
+            Ok(())
+        })
+    }
+}
+
+/// Rows `first..first + scales.len()` of `x`.
+struct QuantizeRows<'a, T> {
+    x: &'a [T],
+    rows: Rows,
+    first: usize,
+    q: &'a mut [i8],
+    out: Rows,
+    scales: &'a mut [f32],
+}
+
+impl<T: StoredFloat> Kernel for QuantizeRows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        for (row, scale) in self.scales.iter_mut().enumerate() {
+            let x = self.rows.row(self.x, self.first + row);
+            let q = &mut self.q[row * self.out.outer_stride..][..self.out.columns];
+            *scale = quantize_row(isa, x.len(), q, |start| {
+                T::load_partial(isa, &x[start..x.len().min(start + LANES)])
+            });
+        }
+    }
+}
+
+/// Quantises one row, whose vector from element `start` on is `x(start)`, and returns its scale.
+///
+/// `x` is asked twice for each vector and must give the same bits: that spares a row of scratch memory.
+#[inline(always)]
+pub(crate) fn quantize_row<I: Isa>(isa: I, columns: usize, q: &mut [i8], x: impl Fn(usize) -> I::F32) -> f32 {
+    let mut greatest = isa.splat(0.0);
+    let mut finite = true;
+    for start in (0..columns).step_by(LANES) {
+        let size = isa.abs(x(start));
+        greatest = isa.max(size, greatest);
+        // False for NaN too. Lanes beyond the row are zeros.
+        finite &= isa.less(size, isa.splat(f32::INFINITY)) == first_lanes(LANES);
+    }
+    if !finite {
+        q.fill(0);
+        return f32::NAN;
+    }
+    let scale = (isa.max_lane(greatest) / 127.0).max(f32::MIN_POSITIVE);
+    let inverse = isa.splat(1.0 / scale);
+    for start in (0..columns).step_by(LANES) {
+        // Rounding in the conversion, to nearest even. The quotient is at most 127 and a rounding step, so that
+        // the clamp to +-127 is the conversion's own: 127.00001 rounds to 127.
+        let rounded = isa.to_i32(isa.mul(x(start), inverse));
+        isa.store_i8_partial(rounded, &mut q[start..columns.min(start + LANES)]);
+    }
+    scale
+}

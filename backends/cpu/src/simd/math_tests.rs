@@ -1,0 +1,117 @@
+//! Against `f64`, over the whole range.
+
+use super::*;
+use crate::simd::{Kernel, LANES, Tier};
+
+macro_rules! function {
+    ($kernel:ident, $function:path) => {
+        struct $kernel([f32; LANES]);
+        impl Kernel for $kernel {
+            type Output = [f32; LANES];
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) -> [f32; LANES] {
+                let mut out = [0.0; LANES];
+                isa.store($function(isa, isa.load(&self.0)), &mut out);
+                out
+            }
+        }
+    };
+}
+
+function!(Exp, exp);
+function!(Exp2, exp2);
+function!(Ln, ln);
+
+/// The error in units of the last place of the right result, a subnormal one's included.
+fn ulps(got: f32, want: f64) -> f64 {
+    if want.abs() >= f64::from(f32::MAX) * (1.0 + 2f64.powi(-25)) {
+        return if f64::from(got) == f64::INFINITY.copysign(want) { 0.0 } else { f64::INFINITY };
+    }
+    let exponent = want.abs().log2().floor().max(-126.0);
+    (f64::from(got) - want).abs() / 2f64.powf(exponent - 23.0)
+}
+
+/// The greatest error over every `step`-th float from `from` to `to`.
+fn worst<K: Kernel<Output = [f32; LANES]>>(
+    tier: Tier,
+    kernel: fn([f32; LANES]) -> K,
+    reference: fn(f64) -> f64,
+    inputs: impl Iterator<Item = f32>,
+) -> (f64, f32) {
+    let mut worst = (0.0, 0.0);
+    for x in inputs {
+        let got = tier.run(kernel([x; LANES]))[3];
+        let error = ulps(got, reference(f64::from(x)));
+        if error.is_nan() || error > worst.0 {
+            worst = (error, x);
+        }
+    }
+    worst
+}
+
+fn both_signs(step: usize) -> impl Iterator<Item = f32> {
+    (0..f32::INFINITY.to_bits()).step_by(step).flat_map(|bits| [f32::from_bits(bits), -f32::from_bits(bits)])
+}
+
+/// Densely where the result is neither 0 nor infinity.
+fn between(from: f32, to: f32) -> impl Iterator<Item = f32> {
+    let steps = 400_000;
+    (0..=steps).map(move |i| from + (to - from) * i as f32 / steps as f32)
+}
+
+#[test]
+fn exp_is_within_2_ulp() {
+    for tier in Tier::available() {
+        let (error, x) = worst(tier, Exp, f64::exp, both_signs(7919).chain(between(-106.0, 91.0)));
+        assert!(error < 2.0, "{tier} exp({x:e}) is {error} ULP off");
+    }
+}
+
+#[test]
+fn exp2_is_within_2_ulp() {
+    for tier in Tier::available() {
+        let (error, x) = worst(tier, Exp2, f64::exp2, both_signs(7919).chain(between(-152.0, 129.0)));
+        assert!(error < 2.0, "{tier} exp2({x:e}) is {error} ULP off");
+    }
+}
+
+#[test]
+fn ln_is_within_2_ulp() {
+    for tier in Tier::available() {
+        let inputs = (1..f32::INFINITY.to_bits()).step_by(3989).map(f32::from_bits).chain(between(0.5, 2.0));
+        let (error, x) = worst(tier, Ln, f64::ln, inputs);
+        assert!(error < 2.0, "{tier} ln({x:e}) is {error} ULP off");
+    }
+}
+
+#[test]
+fn special_values() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    for tier in Tier::available() {
+        let at = |x: f32| {
+            (tier.run(Exp([x; LANES]))[0], tier.run(Exp2([x; LANES]))[0], tier.run(Ln([x; LANES]))[0])
+        };
+        assert_eq!(at(0.0), (1.0, 1.0, -inf), "{tier}");
+        assert_eq!(at(-0.0), (1.0, 1.0, -inf), "{tier}");
+        assert_eq!(at(inf), (inf, inf, inf), "{tier}");
+        assert_eq!(at(f32::MAX).0, inf, "{tier}");
+        assert_eq!(at(-1e30).0, 0.0, "{tier}");
+        assert_eq!(at(1.0).2.to_bits(), 0, "{tier}");
+        let (e, e2, l) = at(-inf);
+        assert!(e == 0.0 && e2 == 0.0 && l.is_nan(), "{tier}");
+        let (e, e2, l) = at(nan);
+        assert!(e.is_nan() && e2.is_nan() && l.is_nan(), "{tier}");
+        assert!(at(-1.0).2.is_nan() && at(-1e-45).2.is_nan(), "{tier}");
+    }
+}
+
+#[test]
+fn lanes_do_not_mix() {
+    for tier in Tier::available() {
+        let x: [f32; LANES] = std::array::from_fn(|i| i as f32 - 8.0);
+        let all = tier.run(Exp(x));
+        for i in 0..LANES {
+            assert_eq!(all[i].to_bits(), tier.run(Exp([x[i]; LANES]))[0].to_bits(), "{tier} lane {i}");
+        }
+    }
+}

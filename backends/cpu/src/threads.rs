@@ -1,0 +1,116 @@
+//! The threads that share an operator's work.
+//!
+//! The caller works too: `n` threads are the caller and `n - 1` workers of a rayon pool. Tasks are claimed one by one,
+//! so that a worker that wakes late, or a core that another program uses, costs the share it did not take and no more.
+//! Which thread takes which task never changes a result.
+
+use crate::buffer::DEVICE;
+use halite_hal::{Error, Result};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::{Mutex, PoisonError};
+
+/// The caller and its workers.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    /// None where the caller works alone.
+    pool: Option<ThreadPool>,
+    count: usize,
+}
+
+impl Threads {
+    /// `count` threads, the caller's included; 0 counts as 1.
+    pub(crate) fn new(count: usize) -> Result<Self> {
+        let count = count.max(1);
+        let build =
+            || ThreadPoolBuilder::new().num_threads(count - 1).thread_name(|i| format!("halite-{i}")).build();
+        let pool = (count > 1).then(build).transpose().map_err(|error| Error::Device {
+            device: DEVICE.to_owned(),
+            cause: format!("{count} threads could not be started: {error}"),
+        })?;
+        Ok(Threads { pool, count })
+    }
+
+    /// Threads, the caller's included.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many of `units` go into one task, so that a task is worth claiming and every thread finds a few.
+    ///
+    /// `nanoseconds` is a unit's work, roughly. Below some 10 µs waking a worker costs more than it saves: rayon takes
+    /// 8 to 50 µs for it from outside its pool.
+    pub(crate) fn units_per_task(&self, units: usize, nanoseconds: usize) -> usize {
+        const WORTH_WAKING: usize = 10_000;
+        const TASKS_A_THREAD: usize = 4;
+        if self.count == 1 || units.saturating_mul(nanoseconds) < 2 * WORTH_WAKING {
+            return units.max(1);
+        }
+        let fair = units.div_ceil(self.count * TASKS_A_THREAD);
+        fair.max(WORTH_WAKING.div_ceil(nanoseconds.max(1))).max(1)
+    }
+
+    /// Runs `task` on each item, each once, on any thread.
+    pub(crate) fn each<T: Send>(
+        &self,
+        items: impl ExactSizeIterator<Item = T> + Send,
+        task: impl Fn(T) + Sync,
+    ) {
+        let tasks = items.len();
+        let items = Mutex::new(items);
+        let claim = || {
+            loop {
+                // A task that panicked did so outside the lock: the iterator is whole.
+                let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+                match item {
+                    Some(item) => task(item),
+                    None => break,
+                }
+            }
+        };
+        self.share(tasks, &claim);
+    }
+
+    /// `claim` on the caller and on as many workers as there are tasks for.
+    fn share(&self, tasks: usize, claim: &(impl Fn() + Sync)) {
+        match &self.pool {
+            Some(pool) if tasks > 1 => pool.in_place_scope(|scope| {
+                for _ in 1..self.count.min(tasks) {
+                    scope.spawn(|_| claim());
+                }
+                claim();
+            }),
+            _ => claim(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_task_runs_once() {
+        for count in [0, 1, 2, 5] {
+            let threads = Threads::new(count).unwrap();
+            for tasks in [0, 1, 2, 3, 100] {
+                let runs: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+                threads.each(0..tasks, |i| _ = runs[i].fetch_add(1, Ordering::Relaxed));
+                threads.each(runs.iter(), |run| _ = run.fetch_add(1, Ordering::Relaxed));
+                assert!(
+                    runs.iter().all(|run| run.load(Ordering::Relaxed) == 2),
+                    "{count} threads, {tasks} tasks"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn small_work_stays_on_the_caller() {
+        let threads = Threads::new(4).unwrap();
+        assert_eq!(threads.units_per_task(100, 100), 100);
+        assert_eq!(threads.units_per_task(0, 100), 1);
+        assert!(threads.units_per_task(1 << 20, 576) < 1 << 20);
+        assert_eq!(threads.units_per_task(1 << 20, usize::MAX), (1usize << 20).div_ceil(16));
+    }
+}
