@@ -1,7 +1,32 @@
 //! The serving engine on top of Halite's kernels.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`gguf`] | model files |
+//! | [`text`] | tokenizers, chat templates, stop strings |
+//! | [`model`] | hyper-parameters, weights, the decoder |
+//! | [`runner`] | the border between what knows the device and what does not |
+//! | [`schedule`] | KV blocks, prefix cache, continuous batching |
+#![cfg_attr(feature = "store", doc = "| [`store`] | named models |")]
+//!
+//! [`Engine`] puts them together.
 
+mod engine;
+mod error;
 pub mod gguf;
+pub mod model;
+mod options;
+pub mod runner;
 pub mod schedule;
 #[cfg(feature = "store")]
 pub mod store;
 pub mod text;
+
+pub use engine::{Engine, Event, Generation, Request, RequestId};
+pub use error::{EngineError, Result};
+pub use halite_kernels::sampling::SamplingParams;
+pub use options::{
+    DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity, LoadProgress, PrefixReuse, WeightsFormat,
+};
+pub use runner::ModelInfo;
+pub use schedule::{FinishReason, Finished};

@@ -165,7 +165,7 @@ impl<B: KvCacheOps> CacheWriteArgs<'_, B> {
     /// Checks shapes, types and the layer.
     ///
     /// # Errors
-    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
+    /// [`Error::Argument`] naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
         let (spec, tokens) = (self.cache.spec(), self.slots.tokens());
         CHECK.that(self.layer < spec.layers, "layer", format!("below {}", spec.layers), self.layer)?;

@@ -1,2 +1,5 @@
 //! The `halite` program.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    halite_server::run(std::env::args_os())
+}

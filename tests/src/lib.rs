@@ -1,1 +1,66 @@
-//! Under construction.
+//! Halite's judge: an f64 oracle and one test body an operator, for any backend.
+//!
+//! A backend, made here or elsewhere, calls [`parity_tests!`] once for each of its instruction sets or devices and gets
+//! one `#[test]` a group of cases. The pieces:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`oracle`] | each operator's formula in f64, in plain loops |
+//! | [`tolerance`] | the one table of what is close enough, and where each bound comes from |
+//! | [`poison`] | memory full of poison round every tensor |
+//! | [`random`] | the generator of random cases |
+//! | [`judge`] | comparisons |
+//! | a family's module | its cases and its body |
+//! | [`invariance`] | batch invariance, for backends that claim it |
+//!
+//! A failure prints its case and one line that repeats it; [`repeat`] is that line. What a backend's `supports` denies
+//! must be refused with the typed error, and what it grants must run: the suites go through both.
+//!
+//! # Known breakages elsewhere
+//!
+//! Inputs that broke other projects, and where they are judged here. Those below the line wait for contracts to come.
+//!
+//! | input | group |
+//! |---|---|
+//! | more queries than keys; length 0 in a decode batch | `attention/lengths`, `attention/mixed` |
+//! | all logits below -5e4 | `attention/extremes` |
+//! | a row of 3,136 keys, cut at 3,072 | `attention/lengths` |
+//! | kv 9 in blocks of 16, 8 queries, 14 heads on 2 | `attention/lengths` |
+//! | blocks of 1 to 256; lengths round a block's edge in one batch | `attention/blocks`, `attention/mixed` |
+//! | NaN in unused slots, garbage in unused table entries | every attention case |
+//! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/heads` |
+//! | each sequence equal to itself alone | `invariance/attention` |
+//! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
+//! | 255·127, -128·-128, every K from 1 to 130; K of 2,049, 65,793, 131,071 and beyond | `linear/int8_exact`, `linear/errors` |
+//! | 6·4·3,072 beyond F16 | `linear/epilogues` |
+//! | N or K of 1, 15, 17, 1,368, 5,120, 73,448 | `linear/edges`, `linear/int8_exact` |
+//! | an operand at an odd address; an output full of NaN | every strided layout; every output |
+//! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
+//! | — | — |
+//! | caches beyond 2^31 elements | needs more memory than a test may take |
+//! | merging partial states, sinks, soft-cap, windows, INT8 KV | options that the attention contract does not have yet |
+//! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
+//! | routing, experts, clamped SwiGLU | the `moe` family |
+
+pub mod activation;
+pub mod attention;
+pub mod cache;
+mod case;
+pub mod device;
+pub mod embedding;
+pub mod invariance;
+pub mod judge;
+pub mod linear;
+mod macros;
+pub mod norm;
+pub mod oracle;
+pub mod poison;
+pub mod quantize;
+pub mod random;
+pub mod rope;
+mod run;
+pub mod sampling;
+pub mod tolerance;
+
+pub use case::{Failure, Fault, Group, Verdict};
+pub use run::{CASE_VARIABLE, Test, groups, repeat, run_test, suite};

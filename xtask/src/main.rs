@@ -1,2 +1,80 @@
-//! Workspace tasks.
-fn main() {}
+//! Workspace tasks: set-up, checks and (later) code generation, run as `cargo xtask TASK`.
+//!
+//! A new task is one variant of [`Task`], one arm of [`run`] and one file beside this one.
+
+mod command;
+mod files;
+mod requirements;
+mod runner;
+mod steps;
+mod summary;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::runner::Selection;
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Set-up and checks of the Halite workspace",
+    bin_name = "cargo xtask"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the tests need, then run every check; fails if any of them failed
+    Test {
+        /// Run only this step and the steps it needs (repeat it, or separate names by commas)
+        #[arg(long, value_name = "STEP", value_delimiter = ',')]
+        only: Vec<String>,
+        /// Print the steps, what each proves and what it runs
+        #[arg(long)]
+        list: bool,
+    },
+    /// Install what the tests need and fetch the default model, without running the checks
+    Setup,
+    /// The house checks: file sizes, large blobs, unfinished code, ignored tests, unsafe code
+    Files,
+    /// The licences, sources and bans of every dependency (deny.toml), by cargo-deny
+    Deny,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a task; `false` means that it ran to its end and found something wrong.
+fn run(task: Task) -> Result<bool> {
+    let workspace = Workspace::locate()?;
+    let table = steps::table();
+    let selection = match task {
+        Task::Test { list: true, .. } => {
+            print!("{}", summary::listing(&table));
+            return Ok(true);
+        }
+        Task::Test { only, .. } if only.is_empty() => Selection::all(&table),
+        Task::Test { only, .. } => Selection::of(&table, &only)?,
+        Task::Setup => Selection::set_up(&table),
+        Task::Files => Selection::of(&table, &["files"])?,
+        Task::Deny => Selection::of(&table, &["deny"])?,
+    };
+    let outcomes = runner::run(&workspace, &table, &selection);
+    print!("{}", summary::text(&outcomes));
+    Ok(summary::all_passed(&outcomes))
+}

@@ -1,7 +1,7 @@
 //! A stream on the CPU: work is done when it is queued.
 
 use crate::{aligned::AlignedBytes, buffer::DEVICE, device::Cpu};
-use halite_hal::{Device, Error, Event, Pending, Result, Stream, Tensor};
+use halite_hal::{Error, Event, Pending, Result, Stream, Tensor};
 
 /// A stream: the device and the scratch memory of its operators.
 pub struct CpuStream {
@@ -115,6 +115,7 @@ impl Pending for Ready {
 mod tests {
     use super::*;
     use crate::device::Options;
+    use halite_hal::Device;
 
     #[test]
     fn strided_views_come_back_dense() {

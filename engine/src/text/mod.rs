@@ -1,1 +1,45 @@
-//! Under construction.
+//! Text in and out of a model: tokenizers, incremental decoding, stop strings and chat templates.
+//!
+//! Everything here is made from data found in a model file, so nothing here trusts that data: vocabularies
+//! are checked when they are loaded, and templates run with a budget of work, output and recursion.
+//!
+//! ```
+//! use halite_engine::text::{SpecialTokens, Tokenizer, VocabularySource};
+//!
+//! // A byte-level vocabulary of five tokens; a GGUF file has tens of thousands in the same form.
+//! let mut source = VocabularySource::new("gpt2", ["<end>", "h", "i", "hi", "!"].map(String::from).to_vec());
+//! source.pre = Some("gpt-2".into());
+//! source.merges = vec!["h i".into()];
+//! source.token_types = vec![3, 1, 1, 1, 1];
+//! let tokenizer = Tokenizer::new(source)?;
+//!
+//! assert_eq!(tokenizer.encode("hi!<end>", SpecialTokens::Parse)?, [3, 4, 0]);
+//! assert_eq!(tokenizer.decode(&[3, 4])?, "hi!");
+//! # Ok::<(), halite_engine::text::TextError>(())
+//! ```
+
+mod byte_level;
+mod chat_prompt;
+mod chat_template;
+mod error;
+mod gguf_vocabulary;
+mod pre_tokenizer;
+mod python_methods;
+mod sentence_piece;
+mod special_tokens;
+mod stop_strings;
+mod stream_decoder;
+mod template_date;
+mod template_functions;
+mod tokenizer;
+mod vocabulary;
+
+pub use chat_prompt::encode_chat;
+pub use chat_template::{ChatInput, ChatMessage, ChatTemplate, TemplateLimits};
+pub use error::{Quoted, TextError, VocabularyFault};
+pub use pre_tokenizer::PreTokenizer;
+pub use special_tokens::SpecialTokens;
+pub use stop_strings::{StopMatcher, StopProgress};
+pub use stream_decoder::StreamDecoder;
+pub use tokenizer::Tokenizer;
+pub use vocabulary::{TokenKind, VocabularySource};

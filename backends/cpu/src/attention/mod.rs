@@ -4,6 +4,8 @@
 //! to right: `stage` widens a part once, `tile` puts up to 12 rows at a time against it, `state` is what they know so
 //! far. Prefill, chunks and decode take the same path, and which thread takes which task is free.
 
+#[cfg(test)]
+mod sequence;
 pub(crate) mod stage;
 pub(crate) mod state;
 mod task;

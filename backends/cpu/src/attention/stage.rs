@@ -171,7 +171,12 @@ fn stage_keys<I: Isa, T: StoredFloat>(isa: I, part: &mut Part<'_>, block: &[T], 
         let (to, _) = part.keys[group * head_dim * LANES..][..head_dim * LANES].as_chunks_mut::<LANES>();
         for (to, from) in to.iter_mut().zip(rows.clone()) {
             let from = &from[slots.clone()];
-            if let Some(from) = from.first_chunk() {
+            if len < 4 && lane > 0 {
+                // Blocks of a few positions: a partial vector costs more than its elements.
+                for (to, &x) in to[lane..].iter_mut().zip(from) {
+                    *to = x.widen();
+                }
+            } else if let Some(from) = from.first_chunk() {
                 isa.store(T::load(isa, from), to);
             } else if lane == 0 {
                 // The whole vector, so that lanes which no later run writes are zero.

@@ -1,1 +1,115 @@
+//! Staged parts against the sequence, in every tier.
 
+use half::{bf16, f16};
+
+use super::*;
+use crate::{
+    attention::sequence::Sequence,
+    simd::{Tier, random::Random},
+};
+
+/// What a part must hold of positions from `start` on.
+fn check(tier: Tier, s: &Sequence, part: &Part<'_>, start: usize, len: usize, what: &str) {
+    for at in 0..len.next_multiple_of(LANES) {
+        for d in 0..s.head_dim {
+            let got = part.keys()[((at / LANES) * s.head_dim + d) * LANES + at % LANES];
+            let want = if at < len { s.keys[(start + at) * s.head_dim + d] } else { 0.0 };
+            assert_eq!(got.to_bits(), want.to_bits(), "{tier} {what}: key {at}, element {d}");
+        }
+    }
+    for at in 0..len {
+        for column in 0..s.v_dim.next_multiple_of(CHUNK) {
+            let row = (column / CHUNK) * part.shape().positions() + at;
+            let got = part.values()[row * CHUNK + column % CHUNK];
+            let want = if column < s.v_dim { s.values[(start + at) * s.v_dim + column] } else { 0.0 };
+            assert_eq!(got.to_bits(), want.to_bits(), "{tier} {what}: value {at}, column {column}");
+        }
+    }
+}
+
+#[test]
+fn every_block_size_gives_the_same_part() {
+    let mut random = Random::new(1);
+    for (head_dim, v_dim) in [(1, 1), (5, 16), (16, 33), (7, 64)] {
+        let s = Sequence::random(150, head_dim, v_dim, &mut random);
+        for block_size in [1, 2, 3, 7, 15, 16, 17, 32, 48, 64, 256] {
+            let paged = s.paged(block_size);
+            for (start, len) in [(0, 0), (0, 1), (0, 48), (48, 47), (96, 33), (144, 6)] {
+                for tier in Tier::available() {
+                    let shape = PartShape::new(head_dim, v_dim, 48);
+                    let mut lines = vec![Line::default(); shape.part_lines()];
+                    bytemuck::cast_slice_mut::<Line, f32>(&mut lines).fill(f32::NAN);
+                    let mut part = Part::new(shape, &mut lines);
+                    tier.run(Stage { part: &mut part, start, len, block_size, blocks: &paged });
+                    check(
+                        tier,
+                        &s,
+                        &part,
+                        start,
+                        len,
+                        &format!("block size {block_size}, {len} from {start}"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A cache of one block whose n-th value is `n / 8`.
+struct Counted<T>(Vec<T>);
+
+impl<T: StoredFloat> KvBlocks for Counted<T> {
+    type Element = T;
+    fn keys(&self, _: usize) -> &[T] {
+        &self.0
+    }
+    fn values(&self, _: usize) -> &[T] {
+        &self.0
+    }
+}
+
+#[test]
+fn stored_types_widen() {
+    fn check_type<T: StoredFloat>(narrow: fn(f32) -> T) {
+        for tier in Tier::available() {
+            let shape = PartShape::new(4, 4, 32);
+            let mut lines = vec![Line::default(); shape.part_lines()];
+            let mut part = Part::new(shape, &mut lines);
+            let blocks = Counted((0..80).map(|n| narrow(n as f32 / 8.0)).collect());
+            tier.run(Stage { part: &mut part, start: 0, len: 20, block_size: 20, blocks });
+            // Keys are [head_dim][block_size], values [block_size][v_dim].
+            assert_eq!(part.keys()[2 * LANES + 3], 43.0 / 8.0, "{tier}");
+            assert_eq!(part.keys()[(4 + 3) * LANES + 3], 79.0 / 8.0, "{tier}");
+            assert_eq!(part.values()[19 * CHUNK + 3], 79.0 / 8.0, "{tier}");
+        }
+    }
+    check_type(|x| x);
+    check_type(bf16::from_f32);
+    check_type(f16::from_f32);
+}
+
+#[test]
+fn queries_widen() {
+    struct Query<'a>(&'a [bf16], &'a mut [f32]);
+    impl Kernel for Query<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<I: Isa>(self, isa: I) {
+            stage_query(isa, self.0, self.1);
+        }
+    }
+    for tier in Tier::available() {
+        for len in [1, 15, 16, 17, 80] {
+            let from: Vec<bf16> = (0..len).map(|i| bf16::from_f32(i as f32)).collect();
+            let mut to = vec![f32::NAN; len];
+            tier.run(Query(&from, &mut to));
+            assert!(to.iter().enumerate().all(|(i, &x)| x == i as f32), "{tier} {len}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "parts of 40 positions")]
+fn parts_are_whole_vectors() {
+    PartShape::new(64, 64, 40);
+}

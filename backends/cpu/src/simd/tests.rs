@@ -57,9 +57,6 @@ fn same(a: f32, b: f32) -> bool {
 
 type Case = ([f32; LANES], [f32; LANES]);
 
-/// Runs one operation of two vectors.
-struct Apply<F>(F, Case);
-
 macro_rules! check_floats {
     ($($name:ident($a:ident, $b:ident): |$isa:ident, $x:ident, $y:ident| $vector:expr => $scalar:expr;)*) => {
         $(
@@ -124,11 +121,12 @@ check_floats! {
 
 #[test]
 fn multiply_add_rounds_once_or_twice() {
-    impl Kernel for Apply<()> {
+    struct MulAdd(Case);
+    impl Kernel for MulAdd {
         type Output = [f32; LANES];
         #[inline(always)]
         fn run<I: Isa>(self, isa: I) -> [f32; LANES] {
-            let Self((), (a, b)) = self;
+            let Self((a, b)) = self;
             let mut out = [0.0; LANES];
             let c = isa.splat(-1.0);
             isa.store(isa.mul_add(isa.load(&a), isa.load(&b), c), &mut out);
@@ -138,7 +136,7 @@ fn multiply_add_rounds_once_or_twice() {
     let x = [1.0 + f32::EPSILON; LANES];
     for tier in Tier::available() {
         let want = if tier == Tier::PORTABLE { x[0] * x[0] - 1.0 } else { x[0].mul_add(x[0], -1.0) };
-        assert_eq!(tier.run(Apply((), (x, x))), [want; LANES], "{tier}");
+        assert_eq!(tier.run(MulAdd((x, x))), [want; LANES], "{tier}");
     }
 }
 

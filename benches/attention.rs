@@ -1,0 +1,118 @@
+//! Attention over a paged cache: prefill of one prompt, decode of a batch.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use halite_bench::{OnDevice, for_each_device, values};
+use halite_hal::{DType, Result, Stream, Tensor};
+use halite_kernels::{Backend, attention::*, cache::*};
+
+/// A model's heads, and a step.
+struct Case {
+    query_heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    sequences: usize,
+    /// Query tokens of each sequence.
+    q_len: usize,
+    kv_len: usize,
+}
+
+const CASES: [Case; 4] = [
+    Case { query_heads: 9, kv_heads: 3, head_dim: 64, sequences: 1, q_len: 512, kv_len: 512 },
+    Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 1, q_len: 512, kv_len: 512 },
+    Case { query_heads: 9, kv_heads: 3, head_dim: 64, sequences: 1, q_len: 1, kv_len: 512 },
+    Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 8, q_len: 1, kv_len: 2048 },
+];
+
+fn attention(criterion: &mut Criterion) {
+    for_each_device(&mut Attentions(criterion));
+}
+
+struct Attentions<'c>(&'c mut Criterion);
+
+impl OnDevice for Attentions<'_> {
+    fn run<B: Backend>(&mut self, name: &str, device: &B) {
+        for case in &CASES {
+            for dtype in [DType::F32, DType::Bf16] {
+                if let Err(error) = measure(self.0, name, device, case, dtype) {
+                    eprintln!("{name}: {dtype} attention: not measured: {error}");
+                }
+            }
+        }
+    }
+}
+
+fn measure<B: Backend>(
+    criterion: &mut Criterion,
+    name: &str,
+    device: &B,
+    case: &Case,
+    dtype: DType,
+) -> Result<()> {
+    let mut stream = device.stream()?;
+    let kv = KvSpec::new(1, case.kv_heads, case.head_dim).with_dtype(dtype);
+    let row = case.kv_len.div_ceil(kv.block_size);
+    let blocks = row * case.sequences;
+    let cache = device.kv_cache(&kv, blocks)?;
+    let bytes = kv.cache_bytes(blocks)?;
+
+    // Every slot holds the same value rows, so that whatever the scores are, the answer is known.
+    let slots: Vec<i64> = (0..cache.slots() as i64).collect();
+    let mut table = device.slots_plan(&cache, slots.len())?;
+    let mapping = SlotMapping { slots: &slots }.check(&table)?;
+    device.slots_update(&mut stream, &mut table, &mapping)?;
+    let dims = [slots.len(), case.kv_heads, case.head_dim];
+    let k = Tensor::from_slice(&mut stream, &values(dims.iter().product()), &dims)?;
+    let v = Tensor::from_slice(&mut stream, &vec![0.5f32; dims.iter().product()], &dims)?;
+    let write = CacheWriteArgs { slots: &table, cache: &cache, layer: 0, k: &k, v: &v };
+    device.cache_write(&mut stream, write.check()?)?;
+
+    let spec = AttentionSpec::causal(case.query_heads, kv);
+    let tokens = case.q_len * case.sequences;
+    let capacity = AttentionCapacity {
+        max_tokens: tokens,
+        max_sequences: case.sequences,
+        max_blocks_per_sequence: row,
+        cache_blocks: blocks,
+    };
+    let mut plan = device.attention_plan(&spec, &capacity)?;
+    let cu_seqlens: Vec<u32> = (0..=case.sequences).map(|s| (s * case.q_len) as u32).collect();
+    let kv_lens = vec![case.kv_len as u32; case.sequences];
+    let block_table: Vec<i32> = (0..blocks as i32).collect();
+    let step = AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &block_table };
+    let step = step.check(&plan)?;
+    device.attention_update(&mut stream, &mut plan, &step)?;
+    stream.reserve(device.attention_workspace(&plan))?;
+    let dims = [tokens, case.query_heads, case.head_dim];
+    let q = Tensor::from_slice(&mut stream, &values(dims.iter().product()), &dims)?;
+    let out = Tensor::new(device, DType::F32, &dims)?;
+    let mut run = || -> Result<()> {
+        let args =
+            AttentionArgs { plan: &plan, cache: &cache, layer: 0, q: &q, out: &out, log_sum_exp: None };
+        device.attention(&mut stream, args.check()?)
+    };
+    run()?;
+    let answer = out.to_vec::<f32>(&mut device.stream()?)?;
+    assert!(
+        answer.iter().all(|value| (value - 0.5).abs() < 1e-5),
+        "{name}: a mean of equal values is that value"
+    );
+
+    let mut group = criterion.benchmark_group(format!("attention/{name}/{dtype}"));
+    group.throughput(if case.q_len == 1 {
+        Throughput::Bytes(bytes)
+    } else {
+        // The causal half, for scores and for values.
+        let pairs = case.q_len * (case.q_len + 1) / 2;
+        Throughput::Elements((2 * pairs * case.query_heads * case.head_dim) as u64)
+    });
+    let id = format!(
+        "{}x{}of{}-heads{}on{}x{}",
+        case.sequences, case.q_len, case.kv_len, case.query_heads, case.kv_heads, case.head_dim
+    );
+    group.bench_function(BenchmarkId::from_parameter(id), |bencher| bencher.iter(&mut run));
+    group.finish();
+    Ok(())
+}
+
+criterion_group!(benches, attention);
+criterion_main!(benches);

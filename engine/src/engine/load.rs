@@ -1,0 +1,41 @@
+//! An engine from a model file.
+
+use super::Engine;
+use crate::gguf::GgufFile;
+use crate::{EngineOptions, LoadProgress, Result, model};
+use halite_kernels::Backend;
+use std::path::Path;
+
+impl Engine {
+    /// Loads a model file onto a device. Weights are converted one at a time: besides them, the KV cache and the mapped
+    /// file, memory for one of them is needed.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged, the model is of an unknown kind or contradicts itself, options do not fit
+    /// it, or the device has no room.
+    pub fn load<B: Backend>(
+        device: B,
+        path: impl AsRef<Path>,
+        options: &EngineOptions,
+        progress: &mut dyn FnMut(LoadProgress<'_>),
+    ) -> Result<Self> {
+        Self::from_gguf(device, &GgufFile::open(path)?, options, progress)
+    }
+
+    /// Loads an open model file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), without the file's own.
+    pub fn from_gguf<B: Backend>(
+        device: B,
+        file: &GgufFile,
+        options: &EngineOptions,
+        progress: &mut dyn FnMut(LoadProgress<'_>),
+    ) -> Result<Self> {
+        // Texts first: they are quick, and what is wrong with them should not come after all the weights.
+        let tokenizer = model::tokenizer(file.metadata())?;
+        let template = model::chat_template(file.metadata())?;
+        let runner = model::load_runner(device, file, options, progress)?;
+        Self::new(runner, tokenizer, template, options)
+    }
+}

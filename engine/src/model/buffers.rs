@@ -1,0 +1,168 @@
+//! The decoder's working memory: allocated once for the largest step, narrowed to each.
+
+use super::ModelConfig;
+use crate::{Result, WeightsFormat};
+use halite_kernels::linear::Activations;
+use halite_kernels::norm::NormOut;
+use halite_kernels::{Backend, DType, Tensor};
+
+/// The rows that a linear layer reads, in the form that goes with its weights.
+#[derive(Clone)]
+pub(super) enum Input<B: Backend> {
+    /// F32 `[rows, columns]`.
+    Float(Tensor<B>),
+    /// I8 `[rows, columns]` and F32 `[rows]`.
+    Int8 { q: Tensor<B>, scales: Tensor<B> },
+}
+
+impl<B: Backend> Input<B> {
+    /// Memory for the form that goes with `format`.
+    fn new(device: &B, format: WeightsFormat, rows: usize, columns: usize) -> Result<Self> {
+        Ok(match format {
+            WeightsFormat::W8a8 => Self::Int8 {
+                q: Tensor::new(device, DType::I8, &[rows, columns])?,
+                scales: Tensor::new(device, DType::F32, &[rows])?,
+            },
+            WeightsFormat::Bf16 | WeightsFormat::F32 => {
+                Self::Float(Tensor::new(device, DType::F32, &[rows, columns])?)
+            }
+        })
+    }
+
+    /// As [`Self::new`], but where the form is float it is `x` itself.
+    fn of(device: &B, format: WeightsFormat, x: &Tensor<B>) -> Result<Self> {
+        match format {
+            WeightsFormat::W8a8 => Self::new(device, format, x.dims()[0], x.dims()[1]),
+            WeightsFormat::Bf16 | WeightsFormat::F32 => Ok(Self::Float(x.clone())),
+        }
+    }
+
+    pub(super) fn narrow(&self, rows: usize) -> Result<Self> {
+        Ok(match self {
+            Self::Float(x) => Self::Float(x.narrow(0, 0..rows)?),
+            Self::Int8 { q, scales } => {
+                Self::Int8 { q: q.narrow(0, 0..rows)?, scales: scales.narrow(0, 0..rows)? }
+            }
+        })
+    }
+
+    pub(super) fn activations(&self) -> Activations<'_, B> {
+        match self {
+            Self::Float(x) => Activations::Float(x),
+            Self::Int8 { q, scales } => Activations::Int8PerToken { q, scales },
+        }
+    }
+
+    pub(super) fn norm_out(&self) -> NormOut<'_, B> {
+        match self {
+            Self::Float(x) => NormOut::Float(x),
+            Self::Int8 { q, scales } => NormOut::Int8PerToken { q, scales },
+        }
+    }
+}
+
+/// What the layers of a step work in; the first dimension is the step's tokens.
+pub(super) struct Buffers<B: Backend> {
+    /// I32 `[tokens]`.
+    pub(super) ids: Tensor<B>,
+    /// The hidden states, before a layer and after it: F32 `[tokens, hidden]`.
+    pub(super) x: Tensor<B>,
+    /// The hidden states between attention and feed-forward. A residual and its output must be apart, hence two.
+    pub(super) mid: Tensor<B>,
+    /// What a norm gives: `[tokens, hidden]`.
+    pub(super) normed: Input<B>,
+    /// Queries, keys and values side by side: F32 `[tokens, query + 2 · kv]`.
+    pub(super) qkv: Tensor<B>,
+    /// What attention gives: F32 `[tokens, query]`.
+    pub(super) mixed: Tensor<B>,
+    /// The same, as the layer after it reads it.
+    pub(super) mixed_input: Input<B>,
+    /// What the gated layer gives: F32 `[tokens, ffn]`.
+    pub(super) gated: Tensor<B>,
+    /// The same, as the layer after it reads it.
+    pub(super) gated_input: Input<B>,
+}
+
+impl<B: Backend> Buffers<B> {
+    pub(super) fn new(device: &B, config: &ModelConfig, format: WeightsFormat, tokens: usize) -> Result<Self> {
+        let f32 = |columns: usize| Tensor::new(device, DType::F32, &[tokens, columns]);
+        let (mixed, gated) = (f32(config.query_width())?, f32(config.ffn)?);
+        Ok(Self {
+            ids: Tensor::new(device, DType::I32, &[tokens])?,
+            x: f32(config.hidden)?,
+            mid: f32(config.hidden)?,
+            normed: Input::new(device, format, tokens, config.hidden)?,
+            qkv: f32(config.query_width() + 2 * config.kv_width())?,
+            mixed_input: Input::of(device, format, &mixed)?,
+            mixed,
+            gated_input: Input::of(device, format, &gated)?,
+            gated,
+        })
+    }
+
+    /// The first `tokens` rows of everything.
+    pub(super) fn narrow(&self, tokens: usize) -> Result<Self> {
+        let rows = |tensor: &Tensor<B>| tensor.narrow(0, 0..tokens);
+        Ok(Self {
+            ids: rows(&self.ids)?,
+            x: rows(&self.x)?,
+            mid: rows(&self.mid)?,
+            normed: self.normed.narrow(tokens)?,
+            qkv: rows(&self.qkv)?,
+            mixed: rows(&self.mixed)?,
+            mixed_input: self.mixed_input.narrow(tokens)?,
+            gated: rows(&self.gated)?,
+            gated_input: self.gated_input.narrow(tokens)?,
+        })
+    }
+}
+
+/// What the output layer works in; the first dimension is the rows whose logits are wanted.
+pub(super) struct OutputBuffers<B: Backend> {
+    /// I32 `[rows]`: which rows of the hidden states.
+    pub(super) rows: Tensor<B>,
+    /// F32 `[rows, hidden]`: those rows.
+    pub(super) gathered: Tensor<B>,
+    /// `[rows, hidden]`.
+    pub(super) normed: Input<B>,
+    /// F32 `[rows, vocabulary]`.
+    pub(super) logits: Tensor<B>,
+    /// I32 `[rows]`: tokens drawn, or tokens whose log-probability is wanted.
+    pub(super) tokens: Tensor<B>,
+    /// F32 `[rows]`.
+    pub(super) log_probs: Tensor<B>,
+}
+
+/// Logits take no more memory than this, unless one row does.
+const LOGITS_BYTES: usize = 64 << 20;
+
+impl<B: Backend> OutputBuffers<B> {
+    /// Rows that are served at a time, for steps of up to `tokens` tokens.
+    pub(super) fn max_rows(config: &ModelConfig, tokens: usize) -> usize {
+        (LOGITS_BYTES / (config.vocabulary * DType::F32.size())).clamp(1, tokens)
+    }
+
+    pub(super) fn new(device: &B, config: &ModelConfig, format: WeightsFormat, rows: usize) -> Result<Self> {
+        Ok(Self {
+            rows: Tensor::new(device, DType::I32, &[rows])?,
+            gathered: Tensor::new(device, DType::F32, &[rows, config.hidden])?,
+            normed: Input::new(device, format, rows, config.hidden)?,
+            logits: Tensor::new(device, DType::F32, &[rows, config.vocabulary])?,
+            tokens: Tensor::new(device, DType::I32, &[rows])?,
+            log_probs: Tensor::new(device, DType::F32, &[rows])?,
+        })
+    }
+
+    /// The first `rows` rows of everything.
+    pub(super) fn narrow(&self, rows: usize) -> Result<Self> {
+        let first = |tensor: &Tensor<B>| tensor.narrow(0, 0..rows);
+        Ok(Self {
+            rows: first(&self.rows)?,
+            gathered: first(&self.gathered)?,
+            normed: self.normed.narrow(rows)?,
+            logits: first(&self.logits)?,
+            tokens: first(&self.tokens)?,
+            log_probs: first(&self.log_probs)?,
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! How long sequences may get, and how many KV blocks there are.
+
+use super::ModelConfig;
+use crate::options::{DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity};
+use crate::{EngineError, Result};
+use halite_kernels::cache::KvSpec;
+
+/// Tokens a sequence has room for in [`KvCapacity::Auto`], where all run at once.
+const AUTO_TOKENS_PER_SEQUENCE: usize = 256;
+
+/// The most tokens of a sequence.
+pub(super) fn context(config: &ModelConfig, options: &EngineOptions) -> Result<usize> {
+    match options.context {
+        None => Ok(config.context.min(DEFAULT_CONTEXT)),
+        Some(tokens) if (2..=config.context).contains(&tokens) => Ok(tokens),
+        Some(tokens) => {
+            let expected = format!("2 to {}, which the model was made for", config.context);
+            Err(EngineError::option("context", expected, tokens.to_string()))
+        }
+    }
+}
+
+/// The KV cache's shape.
+pub(super) fn kv_spec(config: &ModelConfig, options: &EngineOptions) -> KvSpec {
+    KvSpec::new(config.layers, config.kv_heads, config.head_dim)
+        .with_block_size(options.block_size)
+        .with_dtype(options.kept_kv_dtype())
+}
+
+/// The number of KV blocks.
+pub(super) fn kv_blocks(spec: &KvSpec, context: usize, options: &EngineOptions) -> Result<usize> {
+    let block_bytes = spec.block_bytes()?;
+    let within = |bytes: u64| usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX);
+    let blocks = match options.kv {
+        KvCapacity::Auto => {
+            let tokens = context.max(options.max_sequences.saturating_mul(AUTO_TOKENS_PER_SEQUENCE));
+            tokens.div_ceil(options.block_size).min(within(DEFAULT_KV_BYTES).max(1))
+        }
+        KvCapacity::Bytes(bytes) => within(bytes),
+        KvCapacity::Tokens(tokens) => tokens.div_ceil(options.block_size),
+    };
+    // Also refuses what no offset reaches.
+    if blocks == 0 || spec.cache_bytes(blocks).is_err() {
+        let expected = format!("1 to {} blocks of {block_bytes} bytes", i32::MAX);
+        return Err(EngineError::option("kv", expected, format!("{:?}", options.kv)));
+    }
+    Ok(blocks)
+}

@@ -1,0 +1,79 @@
+//! What can be wrong with a model whose file is sound.
+
+/// An error of the model itself: its message names the key or tensor, what was expected and what was found.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A kind of model that is not built in.
+    #[error("unsupported architecture {found:?} (general.architecture); supported: {supported}")]
+    Architecture {
+        /// The file's value.
+        found: String,
+        /// Comma-separated names.
+        supported: &'static str,
+    },
+    /// A hyper-parameter outside its range, or at odds with another.
+    #[error("model: key `{key}`: expected {expected}, got {got}")]
+    Value {
+        /// The metadata key.
+        key: String,
+        /// What makes sense.
+        expected: String,
+        /// The file's value.
+        got: String,
+    },
+    /// A tensor that the hyper-parameters call for is not there.
+    #[error("model: tensor `{tensor}` is missing; expected one of shape {expected:?}")]
+    MissingTensor {
+        /// Its name.
+        tensor: String,
+        /// Its shape, outermost first.
+        expected: Vec<usize>,
+    },
+    /// A tensor of another shape than the hyper-parameters say.
+    #[error("model: tensor `{tensor}`: expected shape {expected:?}, got {got:?}")]
+    TensorShape {
+        /// Its name.
+        tensor: String,
+        /// The shape wanted, outermost first.
+        expected: Vec<usize>,
+        /// The shape found.
+        got: Vec<usize>,
+    },
+    /// A tensor that would be ignored: the answers would be wrong without it.
+    #[error("model: tensor `{tensor}` has no place in the architecture {architecture:?} as it is built in")]
+    UnknownTensor {
+        /// Its name.
+        tensor: String,
+        /// The file's architecture.
+        architecture: String,
+    },
+    /// A weight that is infinite or not a number.
+    #[error("model: tensor `{tensor}`: row {row} holds an infinity or a NaN")]
+    NotFinite {
+        /// The tensor's name.
+        tensor: String,
+        /// Which row.
+        row: usize,
+    },
+    /// Something that the file asks for and that is not built in.
+    #[error("model: {what} is not supported: {got} (key `{key}`)")]
+    Unsupported {
+        /// In plain words.
+        what: &'static str,
+        /// The metadata key.
+        key: String,
+        /// The file's value.
+        got: String,
+    },
+    /// More tokens than rows of the embedding table.
+    #[error(
+        "model: the vocabulary has {tokens} tokens, the embedding table `token_embd.weight` only {rows} rows"
+    )]
+    Vocabulary {
+        /// Tokens of the tokenizer.
+        tokens: usize,
+        /// Rows of the table.
+        rows: usize,
+    },
+}

@@ -1,0 +1,83 @@
+//! The decoder's operators in its own words: arguments are checked and queued on one stream.
+
+use super::buffers::Input;
+use crate::Result;
+use halite_kernels::attention::AttentionArgs;
+use halite_kernels::cache::CacheWriteArgs;
+use halite_kernels::embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable};
+use halite_kernels::linear::{Epilogue, LinearArgs};
+use halite_kernels::norm::{NormArgs, NormSpec};
+use halite_kernels::quantize::{QuantizeArgs, QuantizeSpec};
+use halite_kernels::rope::RopeArgs;
+use halite_kernels::{Backend, DType, Tensor};
+
+/// A device and the stream that its work is queued on.
+pub(super) struct Queue<'a, B: Backend> {
+    pub(super) device: &'a B,
+    pub(super) stream: &'a mut B::Stream,
+}
+
+impl<B: Backend> Queue<'_, B> {
+    /// `out[r] = table[ids[r]]`.
+    pub(super) fn gather(
+        &mut self,
+        spec: &EmbeddingSpec,
+        table: EmbeddingTable<'_, B>,
+        ids: &Tensor<B>,
+        out: &Tensor<B>,
+    ) -> Result<()> {
+        Ok(self.device.embedding(self.stream, EmbeddingArgs { spec, table, ids, out }.check()?)?)
+    }
+
+    /// RMS norm, in the form that the next linear layer reads.
+    pub(super) fn norm(
+        &mut self,
+        spec: &NormSpec,
+        x: &Tensor<B>,
+        weight: &Tensor<B>,
+        out: &Input<B>,
+    ) -> Result<()> {
+        let args = NormArgs { spec, x, residual: None, weight, bias: None, out: out.norm_out() };
+        Ok(self.device.norm(self.stream, args.check()?)?)
+    }
+
+    /// Brings `x` into the form that the next linear layer reads. A float form is `x` itself.
+    pub(super) fn quantize(&mut self, x: &Tensor<B>, out: &Input<B>) -> Result<()> {
+        match out {
+            Input::Float(_) => Ok(()),
+            Input::Int8 { q, scales } => {
+                let spec = QuantizeSpec::new(DType::F32);
+                let args = QuantizeArgs { spec: &spec, x, q, scales };
+                Ok(self.device.quantize(self.stream, args.check()?)?)
+            }
+        }
+    }
+
+    /// `out = x · Wᵀ`, plus the residual where there is one.
+    pub(super) fn linear(
+        &mut self,
+        x: &Input<B>,
+        weights: &B::Packed,
+        residual: Option<&Tensor<B>>,
+        out: &Tensor<B>,
+    ) -> Result<()> {
+        let epilogue = Epilogue { residual, ..Epilogue::default() };
+        let args = LinearArgs { x: x.activations(), weights, epilogue, out };
+        Ok(self.device.linear(self.stream, args.check()?)?)
+    }
+
+    /// Turns heads in place.
+    pub(super) fn rope(&mut self, plan: &B::RopePlan, heads: &Tensor<B>) -> Result<()> {
+        Ok(self.device.rope(self.stream, RopeArgs { plan, x: heads }.check()?)?)
+    }
+
+    /// Writes a layer's keys and values into the cache.
+    pub(super) fn cache_write(&mut self, args: CacheWriteArgs<'_, B>) -> Result<()> {
+        Ok(self.device.cache_write(self.stream, args.check()?)?)
+    }
+
+    /// Attention of one layer.
+    pub(super) fn attention(&mut self, args: AttentionArgs<'_, B>) -> Result<()> {
+        Ok(self.device.attention(self.stream, args.check()?)?)
+    }
+}

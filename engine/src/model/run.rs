@@ -1,0 +1,137 @@
+//! The decoder as a [`Runner`]: a step's tables in, what was wanted of its rows out.
+
+use super::decoder::Decoder;
+use crate::runner::{ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
+use crate::{EngineError, Result};
+use halite_hal::{Error, Pending};
+use halite_kernels::attention::{AttentionPlan, AttentionStep};
+use halite_kernels::cache::{BlockExport, BlockImport, SlotMapping};
+use halite_kernels::rope::Positions;
+use halite_kernels::sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingStep};
+use halite_kernels::{Backend, Tensor};
+
+impl<B: Backend> Runner for Decoder<B> {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn limits(&self) -> StepLimits {
+        self.limits
+    }
+
+    fn step(&mut self, batch: &StepBatch) -> Result<StepOutput> {
+        let ids = self.check(batch)?;
+        if ids.is_empty() {
+            return Ok(StepOutput::default());
+        }
+        self.update(batch)?;
+        self.forward(&ids)?;
+        let mut out = StepOutput::default();
+        for wanted in batch.samples.chunks(self.max_output_rows) {
+            self.sample(wanted, &mut out.tokens)?;
+        }
+        for wanted in batch.log_probs.chunks(self.max_output_rows) {
+            self.log_probs(wanted, &mut out.log_probs)?;
+        }
+        for rows in batch.logits.chunks(self.max_output_rows) {
+            out.logits.extend(self.logits(rows)?.to_vec::<f32>(&mut self.stream)?);
+        }
+        Ok(out)
+    }
+
+    fn export_blocks(&mut self, blocks: &[u32]) -> Result<Vec<u8>> {
+        let export = BlockExport { blocks }.check(&self.cache)?;
+        Ok(self.device.cache_export(&mut self.stream, &self.cache, export)?.wait()?)
+    }
+
+    fn import_blocks(&mut self, blocks: &[u32], bytes: &[u8]) -> Result<()> {
+        let import = BlockImport { blocks, bytes }.check(&self.cache)?;
+        Ok(self.device.cache_import(&mut self.stream, &self.cache, import)?)
+    }
+}
+
+impl<B: Backend> Decoder<B> {
+    /// Checks what no operator checks; returns the token ids as operators take them.
+    fn check(&self, batch: &StepBatch) -> Result<Vec<i32>> {
+        let (rows, vocabulary) = (batch.tokens.len(), self.info.vocabulary);
+        expect("positions", format!("{rows}"), batch.positions.len(), |len| len == rows)?;
+        expect("slots", format!("{rows}"), batch.slots.len(), |len| len == rows)?;
+        let last = batch.cu_seqlens.last().map_or(0, |&last| last as usize);
+        expect("cu_seqlens", format!("offsets up to {rows}"), last, |last| last == rows)?;
+        let sequences = batch.sequences();
+        expect("block_tables", format!("{sequences}"), batch.block_tables.len(), |len| len == sequences)?;
+        let wanted = batch.samples.iter().map(|(row, _)| *row);
+        let wanted = wanted.chain(batch.log_probs.iter().map(|(row, _)| *row)).chain(batch.logits.iter().copied());
+        if let Some(last) = wanted.max() {
+            expect("wanted row", format!("below {rows}"), last, |row| row < rows)?;
+        }
+        let targets = batch.log_probs.iter().map(|(_, token)| token);
+        if let Some((index, &id)) =
+            batch.tokens.iter().chain(targets).enumerate().find(|(_, id)| **id as usize >= vocabulary)
+        {
+            return Err(EngineError::UnknownToken { index, id, vocabulary });
+        }
+        // A vocabulary fits into I32: the sampling plan was made for it.
+        Ok(batch.tokens.iter().map(|&id| id as i32).collect())
+    }
+
+    /// Uploads the step's tables.
+    fn update(&mut self, batch: &StepBatch) -> Result<()> {
+        let (device, stream, plans) = (&self.device, &mut self.stream, &mut self.plans);
+        let slots = SlotMapping { slots: &batch.slots }.check(&plans.slots)?;
+        device.slots_update(stream, &mut plans.slots, &slots)?;
+        let positions = Positions { positions: &batch.positions }.check(&plans.rope)?;
+        device.rope_update(stream, &mut plans.rope, &positions)?;
+
+        let width = plans.attention.capacity().max_blocks_per_sequence;
+        let mut block_table = vec![-1; batch.sequences() * width];
+        for (row, blocks) in block_table.chunks_exact_mut(width).zip(&batch.block_tables) {
+            expect("blocks of a sequence", format!("at most {width}"), blocks.len(), |len| len <= width)?;
+            for (entry, &block) in row.iter_mut().zip(blocks) {
+                *entry = i32::try_from(block).unwrap_or(i32::MAX);
+            }
+        }
+        let step = AttentionStep {
+            cu_seqlens: &batch.cu_seqlens,
+            kv_lens: &batch.kv_lens,
+            block_table: &block_table,
+        };
+        let step = step.check(&plans.attention)?;
+        Ok(device.attention_update(stream, &mut plans.attention, &step)?)
+    }
+
+    fn sample(&mut self, wanted: &[(usize, SamplingParams)], tokens: &mut Vec<u32>) -> Result<()> {
+        let rows: Vec<usize> = wanted.iter().map(|(row, _)| *row).collect();
+        let params: Vec<SamplingParams> = wanted.iter().map(|(_, params)| params.clone()).collect();
+        let logits = self.logits(&rows)?;
+        let (device, stream, plan) = (&self.device, &mut self.stream, &mut self.plans.sampling);
+        let step = SamplingStep { params: &params }.check(plan)?;
+        device.sampling_update(stream, plan, &step)?;
+        let ids = self.output.tokens.narrow(0, 0..rows.len())?;
+        device.sample(stream, SamplingArgs { plan, logits: &logits, ids: &ids }.check()?)?;
+        // Ids are within the vocabulary, so never negative.
+        tokens.extend(ids.to_vec::<i32>(stream)?.into_iter().map(i32::unsigned_abs));
+        Ok(())
+    }
+
+    fn log_probs(&mut self, wanted: &[(usize, u32)], log_probs: &mut Vec<f32>) -> Result<()> {
+        let rows: Vec<usize> = wanted.iter().map(|(row, _)| *row).collect();
+        let ids: Vec<i32> = wanted.iter().map(|(_, token)| *token as i32).collect();
+        let logits = self.logits(&rows)?;
+        let narrow = |tensor: &Tensor<B>| tensor.narrow(0, 0..rows.len());
+        let (targets, out) = (narrow(&self.output.tokens)?, narrow(&self.output.log_probs)?);
+        targets.write(&mut self.stream, &ids)?;
+        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out };
+        self.device.log_probs(&mut self.stream, args.check()?)?;
+        log_probs.extend(out.to_vec::<f32>(&mut self.stream)?);
+        Ok(())
+    }
+}
+
+/// `got`, where it is right, or the error that names it.
+fn expect(argument: &'static str, expected: String, got: usize, right: impl Fn(usize) -> bool) -> Result<()> {
+    if right(got) {
+        return Ok(());
+    }
+    Err(Error::Argument { operator: "step", argument, expected, got: got.to_string() }.into())
+}

@@ -1,0 +1,284 @@
+//! What a person chooses when a model is loaded.
+
+use crate::EngineError;
+use halite_hal::DType;
+use std::{fmt, str::FromStr};
+
+/// The longest context taken when none is asked for: a model's own may need more memory than anybody expects.
+pub const DEFAULT_CONTEXT: usize = 8192;
+
+/// How much KV memory is taken, at most, when none is asked for.
+pub const DEFAULT_KV_BYTES: u64 = 2 << 30;
+
+/// How a model's weights are kept in memory, whatever the file holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WeightsFormat {
+    /// INT8 with one scale an output channel; activations are quantised per token. A quarter of F32.
+    #[default]
+    W8a8,
+    /// BF16, with F32 activations. Half of F32.
+    Bf16,
+    /// F32, the file's values exactly.
+    F32,
+}
+
+impl WeightsFormat {
+    /// Every format.
+    pub const ALL: [Self; 3] = [Self::W8a8, Self::Bf16, Self::F32];
+
+    /// The storage of keys and values that goes with it: no coarser than the weights.
+    pub fn default_kv_dtype(self) -> DType {
+        match self {
+            Self::W8a8 => DType::F16,
+            Self::Bf16 => DType::Bf16,
+            Self::F32 => DType::F32,
+        }
+    }
+}
+
+impl fmt::Display for WeightsFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::W8a8 => "w8a8",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        })
+    }
+}
+
+impl FromStr for WeightsFormat {
+    type Err = EngineError;
+
+    fn from_str(text: &str) -> Result<Self, EngineError> {
+        let found = Self::ALL.into_iter().find(|format| format.to_string() == text);
+        found.ok_or_else(|| EngineError::option("weights", "w8a8, bf16 or f32", text))
+    }
+}
+
+/// How large the KV cache is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KvCapacity {
+    /// Room for one sequence of the whole context, or for 256 tokens of each of `max_sequences` if that is more, within
+    /// [`DEFAULT_KV_BYTES`].
+    #[default]
+    Auto,
+    /// As many whole blocks as fit into this many bytes.
+    Bytes(u64),
+    /// Room for this many tokens, rounded up to whole blocks.
+    Tokens(usize),
+}
+
+/// Whether the KV of a prompt's beginning is kept and reused. It changes no answer, only when it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PrefixReuse {
+    /// Kept as long as nobody needs the memory, reused by requests of the same
+    /// [`CacheDomain`](crate::schedule::CacheDomain).
+    #[default]
+    On,
+    /// Forgotten when a request ends.
+    Off,
+}
+
+/// What [`Engine::load`](crate::Engine::load) needs to know besides the model. The default suits one person's machine.
+///
+/// ```
+/// use halite_engine::{EngineOptions, KvCapacity, WeightsFormat};
+///
+/// let options = EngineOptions::new().weights(WeightsFormat::Bf16).context(4096).kv(KvCapacity::Tokens(16_384));
+/// assert_eq!(options.kv_dtype, None);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// How weights are kept.
+    pub weights: WeightsFormat,
+    /// How keys and values are kept: F32, F16 or BF16. `None`: what goes with the weights.
+    pub kv_dtype: Option<DType>,
+    /// The size of the KV cache.
+    pub kv: KvCapacity,
+    /// Tokens of a KV block.
+    pub block_size: usize,
+    /// The most tokens of a sequence, prompt and answer together; at most what the model was made for.
+    /// `None`: that, but no more than [`DEFAULT_CONTEXT`].
+    pub context: Option<usize>,
+    /// The most tokens that one step computes, over all sequences.
+    pub max_batch_tokens: usize,
+    /// The most sequences that run at once; at most `max_batch_tokens`.
+    pub max_sequences: usize,
+    /// The most requests that wait; more are refused.
+    pub max_waiting: usize,
+    /// Reuse of prefixes.
+    pub prefix_reuse: PrefixReuse,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            weights: WeightsFormat::default(),
+            kv_dtype: None,
+            kv: KvCapacity::default(),
+            block_size: 16,
+            context: None,
+            max_batch_tokens: 512,
+            max_sequences: 32,
+            max_waiting: 1024,
+            prefix_reuse: PrefixReuse::default(),
+        }
+    }
+}
+
+impl EngineOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how weights are kept.
+    #[must_use]
+    pub fn weights(mut self, weights: WeightsFormat) -> Self {
+        self.weights = weights;
+        self
+    }
+
+    /// Sets how keys and values are kept.
+    #[must_use]
+    pub fn kv_dtype(mut self, dtype: DType) -> Self {
+        self.kv_dtype = Some(dtype);
+        self
+    }
+
+    /// Sets the size of the KV cache.
+    #[must_use]
+    pub fn kv(mut self, capacity: KvCapacity) -> Self {
+        self.kv = capacity;
+        self
+    }
+
+    /// Sets the tokens of a KV block.
+    #[must_use]
+    pub fn block_size(mut self, tokens: usize) -> Self {
+        self.block_size = tokens;
+        self
+    }
+
+    /// Sets the most tokens of a sequence.
+    #[must_use]
+    pub fn context(mut self, tokens: usize) -> Self {
+        self.context = Some(tokens);
+        self
+    }
+
+    /// Sets the most tokens of a step.
+    #[must_use]
+    pub fn max_batch_tokens(mut self, tokens: usize) -> Self {
+        self.max_batch_tokens = tokens;
+        self
+    }
+
+    /// Sets the most sequences that run at once.
+    #[must_use]
+    pub fn max_sequences(mut self, sequences: usize) -> Self {
+        self.max_sequences = sequences;
+        self
+    }
+
+    /// Sets the most requests that wait.
+    #[must_use]
+    pub fn max_waiting(mut self, requests: usize) -> Self {
+        self.max_waiting = requests;
+        self
+    }
+
+    /// Sets whether prefixes are reused.
+    #[must_use]
+    pub fn prefix_reuse(mut self, reuse: PrefixReuse) -> Self {
+        self.prefix_reuse = reuse;
+        self
+    }
+
+    /// The storage of keys and values.
+    pub fn kept_kv_dtype(&self) -> DType {
+        self.kv_dtype.unwrap_or(self.weights.default_kv_dtype())
+    }
+
+    /// Checks what can be checked without the model.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        let at_least_one = [
+            ("block_size", self.block_size),
+            ("max_batch_tokens", self.max_batch_tokens),
+            ("max_sequences", self.max_sequences),
+            ("max_waiting", self.max_waiting),
+        ];
+        if let Some((option, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
+            return Err(EngineError::option(option, "at least 1", "0"));
+        }
+        // Buffers are made for these many rows; far more than any device is kept busy with.
+        for (option, value, limit) in [
+            ("max_batch_tokens", self.max_batch_tokens, MAX_BATCH_TOKENS),
+            ("block_size", self.block_size, MAX_BLOCK_SIZE),
+        ] {
+            if value > limit {
+                return Err(EngineError::option(option, format!("at most {limit}"), value.to_string()));
+            }
+        }
+        if self.max_sequences > self.max_batch_tokens {
+            let expected = format!("at most max_batch_tokens = {}", self.max_batch_tokens);
+            return Err(EngineError::option("max_sequences", expected, self.max_sequences.to_string()));
+        }
+        let kv = self.kept_kv_dtype();
+        if !kv.is_float() {
+            return Err(EngineError::option("kv_dtype", "F32, F16 or BF16", kv.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// The largest `max_batch_tokens`.
+const MAX_BATCH_TOKENS: usize = 1 << 16;
+/// The largest `block_size`.
+const MAX_BLOCK_SIZE: usize = 1 << 12;
+
+/// How far loading has come, in bytes of the file's tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadProgress<'a> {
+    /// The tensor converted last.
+    pub tensor: &'a str,
+    /// Bytes converted so far.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_cannot_work_are_named() {
+        let cases = [
+            (EngineOptions::new().block_size(0), "block_size"),
+            (EngineOptions::new().max_batch_tokens(0), "max_batch_tokens"),
+            (EngineOptions::new().max_batch_tokens(usize::MAX), "max_batch_tokens"),
+            (EngineOptions::new().max_sequences(513), "max_sequences"),
+            (EngineOptions::new().max_waiting(0), "max_waiting"),
+            (EngineOptions::new().kv_dtype(DType::I8), "kv_dtype"),
+        ];
+        for (options, name) in cases {
+            let error = options.check().unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+        }
+        EngineOptions::new().check().unwrap();
+    }
+
+    #[test]
+    fn formats_read_what_they_write() {
+        for format in WeightsFormat::ALL {
+            assert_eq!(format.to_string().parse::<WeightsFormat>().unwrap(), format);
+        }
+        assert!("int3".parse::<WeightsFormat>().unwrap_err().to_string().contains("int3"));
+    }
+}

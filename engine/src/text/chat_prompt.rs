@@ -1,0 +1,150 @@
+//! From a conversation to token ids, without letting its text pose as control tokens.
+//!
+//! A template mixes its own control tokens with text from outside in one string, so the string alone does not tell
+//! them apart. Here a character that occurs nowhere else is put inside everything in the conversation that looks
+//! like a special token, before the template runs. The template's own tokens are then the only ones that match;
+//! afterwards the character is taken out again.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::chat_template::{ChatInput, ChatTemplate};
+use super::error::TextError;
+use super::special_tokens::{Piece, SpecialTable};
+use super::tokenizer::Tokenizer;
+use super::vocabulary::TokenKind;
+
+/// Lays out a conversation and encodes it as a prompt, begin-of-sequence token included where the model wants one.
+///
+/// Control tokens come from the template only. What the conversation (roles, contents, names, tool calls and tools)
+/// writes like one is encoded as ordinary characters. User-defined tokens, such as the marks round a train of
+/// thought, are recognised in the assistant's messages, as templates look for them there, and nowhere else.
+///
+/// # Errors
+/// As [`ChatTemplate::render`] and [`Tokenizer::encode`].
+pub fn encode_chat(
+    tokenizer: &Tokenizer,
+    template: &ChatTemplate,
+    input: &ChatInput,
+) -> Result<Vec<u32>, TextError> {
+    let special = tokenizer.special();
+    let mark = unused_mark(template, input)?;
+    let mut guarded = input.clone();
+    for message in &mut guarded.messages {
+        let assistant = message.role == "assistant";
+        let guard = Guard { special, mark, assistant };
+        guard.text(&mut message.role);
+        guard.value(&mut message.content);
+        message.fields.iter_mut().for_each(|(_, value)| guard.value(value));
+    }
+    let guard = Guard { special, mark, assistant: false };
+    guarded.tools.iter_mut().for_each(|tools| guard.value(tools));
+    guarded.variables.iter_mut().for_each(|(_, value)| guard.value(value));
+
+    let text = template.render(&guarded)?;
+    let mut ids = Vec::with_capacity(text.len() / 3);
+    for piece in special.split(&text) {
+        match piece {
+            Piece::Special { id, .. } => ids.push(id),
+            Piece::Text(text) if text.contains(mark) => tokenizer.encode_text(&text.replace(mark, ""), &mut ids)?,
+            Piece::Text(text) => tokenizer.encode_text(text, &mut ids)?,
+        }
+    }
+    Ok(tokenizer.with_bos(ids))
+}
+
+struct Guard<'t> {
+    special: &'t SpecialTable,
+    mark: char,
+    assistant: bool,
+}
+
+impl Guard<'_> {
+    fn covers(&self, kind: TokenKind) -> bool {
+        kind == TokenKind::Control || !self.assistant
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => {
+                // Keys are written out too, by `tojson`.
+                for (mut key, mut field) in std::mem::take(fields) {
+                    self.text(&mut key);
+                    self.value(&mut field);
+                    fields.insert(key, field);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&self, text: &mut String) {
+        if let Cow::Owned(guarded) = self.guarded(text) {
+            *text = guarded;
+        }
+    }
+
+    /// `text` with the mark after the first character of every special token in it, and of a beginning of one at its
+    /// end, which the template's next text might complete.
+    fn guarded<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let tail = text.len().saturating_sub(self.special.longest());
+        let mut guarded: Option<String> = None;
+        let mut copied = 0;
+        for (at, c) in text.char_indices() {
+            let rest = &text[at..];
+            let is_token = self.special.at_start(rest).is_some_and(|(_, _, kind)| self.covers(kind));
+            if is_token || (at >= tail && self.special.is_beginning_of_one(rest, |kind| self.covers(kind))) {
+                let after = at + c.len_utf8();
+                let out = guarded.get_or_insert_with(String::new);
+                out.push_str(&text[copied..after]);
+                out.push(self.mark);
+                copied = after;
+            }
+        }
+        match guarded {
+            Some(out) => Cow::Owned(out + &text[copied..]),
+            None => Cow::Borrowed(text),
+        }
+    }
+}
+
+/// A Unicode noncharacter that neither the template nor the conversation contains.
+fn unused_mark(template: &ChatTemplate, input: &ChatInput) -> Result<char, TextError> {
+    let mut marks: Vec<char> = ('\u{FDD0}'..='\u{FDEF}').collect();
+    let mut drop_used = |text: &str| {
+        // All of them begin with the same byte, which few texts have.
+        if text.as_bytes().contains(&0xEF) {
+            marks.retain(|mark| !text.contains(*mark));
+        }
+    };
+    drop_used(template.source());
+    drop_used(&input.bos_token);
+    drop_used(&input.eos_token);
+    for message in &input.messages {
+        drop_used(&message.role);
+        each_text(&message.content, &mut drop_used);
+        message.fields.iter().for_each(|(key, value)| {
+            drop_used(key);
+            each_text(value, &mut drop_used);
+        });
+    }
+    input.tools.iter().for_each(|tools| each_text(tools, &mut drop_used));
+    input.variables.values().for_each(|value| each_text(value, &mut drop_used));
+    let message = "the messages contain all of the noncharacters U+FDD0 to U+FDEF; remove them".to_owned();
+    marks.first().copied().ok_or(TextError::Template { message })
+}
+
+fn each_text(value: &Value, then: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => then(text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, then)),
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| {
+            then(key);
+            each_text(field, then);
+        }),
+        _ => {}
+    }
+}

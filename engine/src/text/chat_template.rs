@@ -1,0 +1,242 @@
+//! Chat templates: the Jinja program in a model file that lays a conversation out as one text.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, ErrorKind};
+use serde::Serialize;
+use serde_json::Map;
+
+use super::error::TextError;
+use super::python_methods::python_method;
+use super::template_functions::{self, BoundedOutput, Raised};
+
+const NAME: &str = "chat_template";
+
+/// Stack of the thread a template runs on. Templates can nest lists as deep as their fuel lasts, and comparing or
+/// printing them recurses; this holds the deepest that the default fuel can build. Only touched pages cost memory.
+const STACK_BYTES: usize = 256 << 20;
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ChatMessage {
+    /// Who speaks: "system", "user", "assistant", "tool", or what else the template knows.
+    pub role: String,
+    /// What is said: a string, or a list of parts where the template supports them.
+    pub content: serde_json::Value,
+    /// Further fields such as `name` or `tool_calls`.
+    #[serde(flatten)]
+    pub fields: Map<String, serde_json::Value>,
+}
+
+impl ChatMessage {
+    /// A message of text.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { role: role.into(), content: serde_json::Value::String(content.into()), fields: Map::new() }
+    }
+}
+
+/// What a template sees, under the names the `transformers` package uses.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ChatInput {
+    /// The conversation, oldest first.
+    pub messages: Vec<ChatMessage>,
+    /// Whether to end with the beginning of the assistant's next message.
+    pub add_generation_prompt: bool,
+    /// Text of the begin-of-sequence token.
+    pub bos_token: String,
+    /// Text of the end-of-sequence token.
+    pub eos_token: String,
+    /// Definitions of the tools the model may call, as JSON.
+    pub tools: Option<serde_json::Value>,
+    /// Further variables, such as `enable_thinking`.
+    pub variables: Map<String, serde_json::Value>,
+    /// The time for `strftime_now` (in UTC); templates see no such function if it is `None`.
+    pub now: Option<SystemTime>,
+}
+
+impl ChatInput {
+    /// The conversation, with the assistant to speak next.
+    pub fn new(messages: Vec<ChatMessage>) -> Self {
+        Self { messages, add_generation_prompt: true, ..Self::default() }
+    }
+
+    fn context(&self) -> Value {
+        let mut context = self.variables.clone();
+        let text = |text: &String| serde_json::Value::String(text.clone());
+        context.insert("bos_token".into(), text(&self.bos_token));
+        context.insert("eos_token".into(), text(&self.eos_token));
+        context.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
+        context.insert("tools".into(), self.tools.clone().unwrap_or_default());
+        let messages = ("messages".to_owned(), Value::from(Serde(&self.messages)));
+        let now = self.now.map(|now| ("strftime_now".to_owned(), template_functions::strftime_now(now)));
+        let variables = context.iter().map(|(name, value)| (name.clone(), Value::from(Serde(value))));
+        Value::from_pairs(variables.chain([messages]).chain(now))
+    }
+}
+
+/// Bounds on a template, as it comes from a file that may be wrong or hostile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TemplateLimits {
+    /// Longest template, in bytes. The longest in use have about 20,000.
+    pub source_bytes: usize,
+    /// Longest text it may write, in bytes.
+    pub output_bytes: usize,
+    /// Work: about one unit a step, and one for each 64 bytes made.
+    pub fuel: u64,
+    /// Depth of nested blocks and macro calls.
+    pub recursion: usize,
+    /// Longest time. Comparing lists that share their parts is not covered by fuel, and is stopped by this.
+    pub time: Duration,
+}
+
+impl Default for TemplateLimits {
+    fn default() -> Self {
+        Self {
+            source_bytes: 256 << 10,
+            output_bytes: 16 << 20,
+            fuel: 1_000_000,
+            recursion: 200,
+            time: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A compiled chat template.
+///
+/// The language is Jinja as the `transformers` package sets it up: blocks are trimmed, `{% break %}` and
+/// `{% continue %}` work, strings and maps have the Python methods templates use, and there are `raise_exception`,
+/// `tojson` and (if [`ChatInput::now`] is set) `strftime_now`. Templates read nothing but their input.
+///
+/// ```
+/// use halite_engine::text::{ChatInput, ChatMessage, ChatTemplate};
+///
+/// let template = ChatTemplate::new("{% for m in messages %}<{{ m.role }}>{{ m.content.strip() }}{% endfor %}")?;
+/// let text = template.render(&ChatInput::new(vec![ChatMessage::new("user", " hi ")]))?;
+/// assert_eq!(text, "<user>hi");
+/// # Ok::<(), halite_engine::text::TextError>(())
+/// ```
+#[derive(Debug)]
+pub struct ChatTemplate {
+    environment: Arc<Environment<'static>>,
+    source: String,
+    limits: TemplateLimits,
+    /// Runs that overstayed their time. While one goes on, no other is started.
+    late: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl ChatTemplate {
+    /// Compiles a template, with the default limits.
+    pub fn new(source: &str) -> Result<Self, TextError> {
+        Self::with_limits(source, TemplateLimits::default())
+    }
+
+    /// Compiles a template.
+    ///
+    /// # Errors
+    /// [`TextError::TemplateTooLong`], or [`TextError::Template`] with the syntax error and its line.
+    pub fn with_limits(source: &str, limits: TemplateLimits) -> Result<Self, TextError> {
+        if source.len() > limits.source_bytes {
+            return Err(TextError::TemplateTooLong { found: source.len(), limit: limits.source_bytes });
+        }
+        let mut environment = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(|error| classify(&error, &limits))?);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.set_fuel(Some(limits.fuel));
+        environment.set_recursion_limit(limits.recursion);
+        environment.set_unknown_method_callback(python_method);
+        template_functions::register(&mut environment, limits.output_bytes);
+        let template = source.to_owned();
+        let compile = move || environment.add_template_owned(NAME, template).map(|()| environment);
+        let compiled = on_deep_stack(compile)?.join().map_err(|_| failed("compiling it failed".into()))?;
+        let environment = Arc::new(compiled.map_err(|error| classify(&error, &limits))?);
+        Ok(Self { environment, source: source.into(), limits, late: Mutex::default() })
+    }
+
+    /// The template as given.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Lays out a conversation.
+    ///
+    /// # Errors
+    /// [`TextError::TemplateRefused`] with the template's own message where it calls `raise_exception`;
+    /// [`TextError::TemplateOutOfFuel`], [`TextError::TemplateOutputTooLong`] or [`TextError::TemplateTooSlow`] at a
+    /// limit; [`TextError::Template`] for everything else.
+    pub fn render(&self, input: &ChatInput) -> Result<String, TextError> {
+        let too_slow = TextError::TemplateTooSlow { limit: self.limits.time };
+        if self.late_runs(|runs| !runs.is_empty()) {
+            return Err(too_slow);
+        }
+        let context = input.context();
+        let (environment, limits) = (Arc::clone(&self.environment), self.limits.clone());
+        let (sender, receiver) = sync_channel(1);
+        let job = move || {
+            // Nobody receives a result that comes too late.
+            let _ = sender.send(run(&environment, context, &limits));
+        };
+        let thread = on_deep_stack(job)?;
+        match receiver.recv_timeout(self.limits.time) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => {
+                self.late_runs(|runs| runs.push(thread));
+                Err(too_slow)
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(failed("its thread ended without a result".into())),
+        }
+    }
+
+    fn late_runs<T>(&self, then: impl FnOnce(&mut Vec<JoinHandle<()>>) -> T) -> T {
+        let mut runs = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|run| !run.is_finished());
+        then(&mut runs)
+    }
+}
+
+fn on_deep_stack<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, TextError> {
+    let thread = Builder::new().name(NAME.into()).stack_size(STACK_BYTES).spawn(job);
+    thread.map_err(|e| failed(format!("cannot start a thread for it: {e}")))
+}
+
+fn run(environment: &Environment<'_>, context: Value, limits: &TemplateLimits) -> Result<String, TextError> {
+    let mut output = BoundedOutput::new(limits.output_bytes);
+    let template = environment.get_template(NAME).map_err(|error| classify(&error, limits))?;
+    let rendered = template.render_captured_to(context, &mut output).map(drop);
+    if output.is_full() {
+        return Err(TextError::TemplateOutputTooLong { limit: limits.output_bytes });
+    }
+    rendered.map_err(|error| classify(&error, limits))?;
+    String::from_utf8(output.into_bytes()).map_err(|e| failed(e.to_string()))
+}
+
+fn failed(message: String) -> TextError {
+    TextError::Template { message }
+}
+
+/// Finds the cause of an error: the engine wraps it once for every macro and block it passes.
+fn classify(error: &minijinja::Error, limits: &TemplateLimits) -> TextError {
+    let mut message = error.to_string();
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(Raised(message)) = current.downcast_ref() {
+            return TextError::TemplateRefused { message: message.clone() };
+        }
+        if current.downcast_ref::<minijinja::Error>().is_some_and(|e| e.kind() == ErrorKind::OutOfFuel) {
+            return TextError::TemplateOutOfFuel { fuel: limits.fuel };
+        }
+        cause = current.source();
+        if let Some(cause) = cause {
+            message = format!("{message}: {cause}");
+        }
+    }
+    failed(message)
+}

@@ -1,0 +1,240 @@
+//! What can go wrong between text and token ids.
+
+use std::fmt;
+
+/// An error of the text layer. Its message names the thing, what was expected, and the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// The model file names a kind of tokenizer that is not built in.
+    #[error("unsupported tokenizer model {found:?}; supported: {supported}")]
+    UnsupportedModel {
+        /// Value of `tokenizer.ggml.model`.
+        found: Quoted,
+        /// Comma-separated names.
+        supported: &'static str,
+    },
+    /// The model file names a way of splitting words that is not built in.
+    #[error("unsupported pre-tokenizer {found:?} (tokenizer.ggml.pre); supported: {supported}")]
+    UnsupportedPreTokenizer {
+        /// Value of `tokenizer.ggml.pre`.
+        found: Quoted,
+        /// Comma-separated names.
+        supported: String,
+    },
+    /// The vocabulary contradicts itself or exceeds a limit.
+    #[error("bad vocabulary: {0}")]
+    Vocabulary(#[from] VocabularyFault),
+    /// A character cannot be written with this vocabulary, nor can the replacement character.
+    #[error(
+        "this vocabulary has no token for byte {byte:#04x} of {character:?}, nor for the replacement character \
+         U+FFFD; remove the character from the text"
+    )]
+    Unencodable {
+        /// The character in the text.
+        character: char,
+        /// Its first byte without a token.
+        byte: u8,
+    },
+    /// A token id lies outside the vocabulary.
+    #[error("token id {id} is outside the vocabulary of {vocabulary} tokens")]
+    UnknownToken {
+        /// The id given.
+        id: u32,
+        /// Number of tokens.
+        vocabulary: usize,
+    },
+    /// The text is longer than the tokenizer accepts in one call.
+    #[error("the text has {found} bytes, more than the {limit} bytes accepted in one call")]
+    TextTooLong {
+        /// Length given, in bytes.
+        found: usize,
+        /// Longest accepted, in bytes.
+        limit: usize,
+    },
+    /// The `tokenizers` crate refused.
+    #[error("the tokenizer failed: {0}")]
+    Tokenizer(String),
+    /// A stop string is empty, too long, or there are too many.
+    #[error("bad stop strings: {0}")]
+    StopStrings(String),
+    /// The chat template is longer than accepted.
+    #[error("the chat template has {found} bytes, more than the limit of {limit} bytes")]
+    TemplateTooLong {
+        /// Length of the template, in bytes.
+        found: usize,
+        /// Longest accepted, in bytes.
+        limit: usize,
+    },
+    /// The chat template itself refused its input with `raise_exception`. A fault of the request, not of the model.
+    #[error("the chat template refused the messages: {message}")]
+    TemplateRefused {
+        /// What the template said.
+        message: String,
+    },
+    /// The chat template used up its budget of work: an endless loop, or far too much data.
+    #[error(
+        "the chat template did not finish within {fuel} steps (endless loop?); check `tokenizer.chat_template` in \
+         the model file or pass another template"
+    )]
+    TemplateOutOfFuel {
+        /// The budget.
+        fuel: u64,
+    },
+    /// The chat template ran for too long, or an earlier run of it still goes on.
+    #[error(
+        "the chat template did not finish within {limit:?}; check `tokenizer.chat_template` in the model file or pass \
+         another template"
+    )]
+    TemplateTooSlow {
+        /// The longest time.
+        limit: std::time::Duration,
+    },
+    /// The chat template wrote more than accepted.
+    #[error("the chat template wrote more than the limit of {limit} bytes")]
+    TemplateOutputTooLong {
+        /// Most bytes accepted.
+        limit: usize,
+    },
+    /// The chat template has a syntax error, or met data it cannot handle.
+    #[error("the chat template failed: {message}")]
+    Template {
+        /// The template engine's message, with the line.
+        message: String,
+    },
+}
+
+/// What is wrong with a vocabulary.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VocabularyFault {
+    /// No tokens at all.
+    #[error("it has no tokens")]
+    Empty,
+    /// More entries than accepted.
+    #[error("{found} {what}, more than the limit of {limit}")]
+    TooMany {
+        /// "tokens", "merges", "bytes of token text".
+        what: &'static str,
+        /// Number given.
+        found: usize,
+        /// Most accepted.
+        limit: usize,
+    },
+    /// Parallel lists differ in length.
+    #[error("{found} {what} for {tokens} tokens")]
+    LengthMismatch {
+        /// "token types" or "scores".
+        what: &'static str,
+        /// Entries given.
+        found: usize,
+        /// Number of tokens.
+        tokens: usize,
+    },
+    /// A token's text is longer than accepted.
+    #[error("token {id} has {found} bytes, more than the limit of {limit}")]
+    TokenTooLong {
+        /// The token.
+        id: usize,
+        /// Its length in bytes.
+        found: usize,
+        /// Most accepted.
+        limit: usize,
+    },
+    /// Two tokens have the same text.
+    #[error("tokens {first} and {second} are both {text:?}")]
+    DuplicateToken {
+        /// Id of the first.
+        first: u32,
+        /// Id of the second.
+        second: u32,
+        /// The text they share.
+        text: Quoted,
+    },
+    /// A control or user-defined token has no text.
+    #[error("special token {id} has no text")]
+    EmptySpecialToken {
+        /// The token.
+        id: u32,
+    },
+    /// A token type outside 1..=6.
+    #[error("token {id} has the unknown type {found}; types are 1 to 6")]
+    TokenType {
+        /// The token.
+        id: usize,
+        /// The type given.
+        found: i32,
+    },
+    /// A special id outside the vocabulary.
+    #[error("{what} token id {id} is outside the vocabulary of {tokens} tokens")]
+    SpecialId {
+        /// "bos", "eos", "unk", "pad" or "eot".
+        what: &'static str,
+        /// The id given.
+        id: u32,
+        /// Number of tokens.
+        tokens: usize,
+    },
+    /// A merge is not two tokens with a space between.
+    #[error("merge {rank} is {text:?}; expected two tokens separated by a space")]
+    MergeForm {
+        /// Position in the list.
+        rank: usize,
+        /// The text given.
+        text: Quoted,
+    },
+    /// A merge of, or into, something that is no token.
+    #[error("merge {rank} needs the token {token:?}, which the vocabulary lacks")]
+    MergeToken {
+        /// Position in the list.
+        rank: usize,
+        /// The missing text.
+        token: Quoted,
+    },
+    /// The same merge twice.
+    #[error("merge {rank} ({text:?}) is there twice")]
+    DuplicateMerge {
+        /// Position of the second.
+        rank: usize,
+        /// The text given.
+        text: Quoted,
+    },
+    /// A score that is not a number.
+    #[error("token {id} has the score {found}, which is not finite")]
+    Score {
+        /// The token.
+        id: usize,
+        /// The score given.
+        found: f32,
+    },
+    /// Nothing to write bytes outside the vocabulary with.
+    #[error("it has neither the 256 byte tokens nor an unknown token, so some text could not be written")]
+    NoByteFallback,
+}
+
+/// Text from a model file, cut to a readable length and escaped wherever it is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Quoted(String);
+
+impl Quoted {
+    const SHOWN_CHARS: usize = 64;
+
+    pub(crate) fn new(text: &str) -> Self {
+        let mut shown: String = text.chars().take(Self::SHOWN_CHARS).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        Self(shown)
+    }
+
+    /// The text as shown.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Quoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}

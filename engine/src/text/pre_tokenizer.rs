@@ -1,0 +1,95 @@
+//! How text is cut into words before tokens are merged, by the name a model file gives.
+//!
+//! The patterns are facts about published tokenizers: GPT-2 (the `tokenizers` crate has it built in), Llama 3
+//! (Meta's `tokenizer.json`) and Qwen2 (Alibaba's `tokenizer.json`).
+
+use tokenizers::normalizers::NFC;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::digits::Digits;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{NormalizedString, Normalizer, PreTokenizerWrapper, SplitDelimiterBehavior};
+
+use super::error::{Quoted, TextError};
+
+/// Up to three digits a word; contractions in any case; a line's breaks stay together.
+const LLAMA3_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// As Llama 3, but every digit is a word.
+const QWEN2_PATTERN: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// A family of pre-tokenizers. Several names in model files mean the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PreTokenizer {
+    /// GPT-2's pattern: letters, digits and other signs apart, each with one leading space.
+    Gpt2,
+    /// Every digit alone, then GPT-2's pattern.
+    DigitsThenGpt2,
+    /// Llama 3's pattern; a word that is itself a token is not merged from parts.
+    Llama3,
+    /// Qwen2's pattern, on text in Unicode normal form C.
+    Qwen2,
+}
+
+impl PreTokenizer {
+    /// The names accepted in `tokenizer.ggml.pre` and what they mean.
+    pub const NAMES: &[(&str, PreTokenizer)] = &[
+        ("default", PreTokenizer::Gpt2),
+        ("gpt-2", PreTokenizer::Gpt2),
+        ("gpt2", PreTokenizer::Gpt2),
+        ("smollm", PreTokenizer::DigitsThenGpt2),
+        ("starcoder", PreTokenizer::DigitsThenGpt2),
+        ("refact", PreTokenizer::DigitsThenGpt2),
+        ("codeshell", PreTokenizer::DigitsThenGpt2),
+        ("llama3", PreTokenizer::Llama3),
+        ("llama-v3", PreTokenizer::Llama3),
+        ("llama-bpe", PreTokenizer::Llama3),
+        ("qwen2", PreTokenizer::Qwen2),
+    ];
+
+    /// Looks a name up; `None` means "default".
+    pub fn from_name(name: Option<&str>) -> Result<Self, TextError> {
+        let name = name.unwrap_or("default");
+        match Self::NAMES.iter().find(|(known, _)| *known == name) {
+            Some(&(_, pre)) => Ok(pre),
+            None => Err(TextError::UnsupportedPreTokenizer {
+                found: Quoted::new(name),
+                supported: Self::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    /// Whether a word that is itself a token is taken whole, whatever the merges say.
+    pub(crate) fn ignores_merges(self) -> bool {
+        self == Self::Llama3
+    }
+
+    /// The text in the normal form the tokenizer was trained on, where it has one.
+    pub(crate) fn normalise(self, text: &str) -> Result<Option<String>, TextError> {
+        if self != Self::Qwen2 || text.is_ascii() {
+            return Ok(None);
+        }
+        let mut normalised = NormalizedString::from(text);
+        NFC.normalize(&mut normalised).map_err(|e| TextError::Tokenizer(e.to_string()))?;
+        Ok(Some(normalised.get().to_owned()))
+    }
+
+    /// The steps, ending with the one that writes bytes in the byte-level alphabet.
+    pub(crate) fn build(self) -> Result<PreTokenizerWrapper, TextError> {
+        let bytes = |use_regex| ByteLevel::new(false, false, use_regex).into();
+        let steps: Vec<PreTokenizerWrapper> = match self {
+            Self::Gpt2 => vec![bytes(true)],
+            Self::DigitsThenGpt2 => vec![Digits::new(true).into(), bytes(true)],
+            Self::Llama3 => vec![split(LLAMA3_PATTERN)?, bytes(false)],
+            Self::Qwen2 => vec![split(QWEN2_PATTERN)?, bytes(false)],
+        };
+        Ok(Sequence::new(steps).into())
+    }
+}
+
+fn split(pattern: &str) -> Result<PreTokenizerWrapper, TextError> {
+    let pattern = SplitPattern::Regex(pattern.to_owned());
+    let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
+    Ok(split.map_err(|e| TextError::Tokenizer(e.to_string()))?.into())
+}

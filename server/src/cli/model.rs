@@ -1,0 +1,64 @@
+//! Which model, and how it is kept in memory.
+
+use super::DeviceArgs;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use halite_engine::{EngineOptions, WeightsFormat};
+use halite_hal::DType;
+use std::path::PathBuf;
+
+/// How a model is loaded, for all commands that load one.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model options")]
+pub(crate) struct LoadArgs {
+    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations, BF16, or F32
+    #[arg(long, value_name = "FORMAT", default_value_t = WeightsFormat::default(), value_parser = weights())]
+    pub(crate) weights: WeightsFormat,
+
+    /// How keys and values are kept [default: f16 for w8a8, bf16 for bf16, f32 for f32]
+    #[arg(long, value_name = "TYPE", value_parser = kv())]
+    pub(crate) kv: Option<DType>,
+
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+impl LoadArgs {
+    /// The engine's options that these arguments decide.
+    pub(crate) fn options(&self) -> EngineOptions {
+        let options = EngineOptions::new().weights(self.weights);
+        match self.kv {
+            Some(dtype) => options.kv_dtype(dtype),
+            None => options,
+        }
+    }
+}
+
+/// Where named models are kept.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model options")]
+pub(crate) struct CacheArgs {
+    /// Where named models are kept [default: $HALITE_CACHE, or the user's cache folder]
+    #[arg(long = "cache", value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+fn weights() -> impl TypedValueParser<Value = WeightsFormat> {
+    PossibleValuesParser::new(["w8a8", "bf16", "f32"]).try_map(|name| name.parse::<WeightsFormat>())
+}
+
+fn kv() -> impl TypedValueParser<Value = DType> {
+    PossibleValuesParser::new(["f32", "f16", "bf16"]).map(|name| match &*name {
+        "f16" => DType::F16,
+        "bf16" => DType::Bf16,
+        _ => DType::F32,
+    })
+}
+
+/// Counts from 1 on.
+pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
+}

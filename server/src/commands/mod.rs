@@ -1,0 +1,8 @@
+//! The commands, a file each: its arguments, and what it does.
+
+pub(crate) mod bench;
+pub(crate) mod devices;
+pub(crate) mod perplexity;
+pub(crate) mod pull;
+pub(crate) mod run;
+pub(crate) mod token_lines;

@@ -1,0 +1,56 @@
+//! From a model's name to an engine.
+
+use crate::cli::LoadArgs;
+use crate::model_file;
+use crate::progress::{Progress, Unit};
+use anyhow::Context;
+use halite_engine::gguf::GgufFile;
+use halite_engine::{Engine, EngineOptions, LoadProgress};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A model's file, fetched if need be, open and checked.
+pub(crate) struct OpenModel {
+    /// As the person named it.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) file: GgufFile,
+}
+
+/// Finds a model by name or path and opens its file.
+pub(crate) fn open(name: &str, args: &LoadArgs, progress: &Progress) -> anyhow::Result<OpenModel> {
+    let path = model_file::find(name, &args.cache, progress)?;
+    tracing::info!(path = %path.display(), "opening the model");
+    let file = GgufFile::open(&path)?;
+    Ok(OpenModel { name: name.to_owned(), path, file })
+}
+
+/// Loads an open model onto the device that the arguments name.
+pub(crate) fn load(
+    model: &OpenModel,
+    args: &LoadArgs,
+    options: &EngineOptions,
+    progress: &Progress,
+) -> anyhow::Result<Engine> {
+    let device = args.device.open()?;
+    let started = Instant::now();
+    let mut stage =
+        progress.stage(&format!("loading {} as {}", model.name, options.weights), Unit::Bytes, None);
+    let mut show = |loaded: LoadProgress<'_>| {
+        tracing::debug!(tensor = loaded.tensor, "converted");
+        stage.expect(loaded.total);
+        stage.set(loaded.done);
+    };
+    let engine = Engine::from_gguf(device, &model.file, options, &mut show)
+        .with_context(|| format!("cannot load {}", model.path.display()))?;
+    let info = engine.describe();
+    tracing::info!(
+        seconds = started.elapsed().as_secs_f64(),
+        parameters = info.parameters,
+        weight_bytes = info.weight_bytes,
+        kv_bytes = info.kv_bytes,
+        context = info.context,
+        "loaded"
+    );
+    Ok(engine)
+}

@@ -1,0 +1,51 @@
+//! `halite bench model` on a tiny model.
+
+mod support;
+
+use support::{Place, json};
+
+const CASE: [&str; 8] = ["--prompt", "20", "--generate", "5", "--threads", "2", "--runs", "3"];
+
+#[test]
+fn json_has_the_medians_and_what_they_are_of() {
+    let place = Place::new();
+    let model = place.model();
+    for (batch, weights) in [("1", "w8a8"), ("4", "f32")] {
+        let more = ["--batch", batch, "--weights", weights, "--json"];
+        let report = json(&place.halite(&[&["bench", "model", &model][..], &CASE, &more].concat()).success());
+        assert_eq!(report["model"], model.as_str());
+        assert_eq!(report["weights"], weights);
+        assert_eq!(report["backend"], "cpu");
+        assert_eq!(report["tier"], halite_cpu::Tier::best().name());
+        for (key, value) in [("threads", 2), ("prompt", 20), ("generate", 5), ("runs", 3)] {
+            assert_eq!(report[key], value, "{key}");
+        }
+        assert_eq!(report["batch"].to_string(), batch);
+        for key in ["prefill_tokens_per_s", "decode_tokens_per_s"] {
+            let figure = |suffix: &str| report[format!("{key}{suffix}")].as_f64().unwrap();
+            let (min, median, max) = (figure("_min"), figure(""), figure("_max"));
+            assert!(0.0 < min && min <= median && median <= max && max.is_finite(), "{report}");
+        }
+    }
+}
+
+#[test]
+fn the_table_has_both_rows() {
+    let place = Place::new();
+    let model = place.model();
+    let table = place.halite(&[&["bench", "model", &model][..], &CASE].concat()).success();
+    let first_words: Vec<_> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(first_words[1..], ["tokens/s", "prefill", "decode"]);
+    assert!(table.contains("w8a8 on cpu"), "{table}");
+}
+
+#[test]
+fn more_than_the_context_is_refused() {
+    let place = Place::new();
+    let model = place.model();
+    let bench = ["bench", "model", &model, "--prompt", "250", "--generate", "250"];
+    place.halite(&bench).failure(&["context", "256", "501"]);
+    let huge = usize::MAX.to_string();
+    place.halite(&["bench", "model", &model, "--prompt", &huge]).failure(&["context", "256"]);
+    place.halite(&["bench", "model", &model, "--prompt", "8", "--batch", &huge]).failure(&["at most"]);
+}

@@ -1,0 +1,165 @@
+//! `halite run` on a tiny model.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+use support::tiny_model::{CONTEXT, Value};
+use support::{Place, model};
+
+#[test]
+fn standard_output_is_the_answer_and_nothing_else() {
+    let place = Place::new();
+    let model = place.model();
+    let outcome = place.halite(&["run", "-m", &model, "-n", "12", "ABC"]);
+    let figures = outcome.stderr.lines().last().unwrap().to_owned();
+    for part in ["prompt 4 tokens", "generated 12 tokens", "--max-tokens", "first token after", "w8a8 on cpu"]
+    {
+        assert!(figures.contains(part), "{part} in {figures}");
+    }
+    let answer = outcome.success();
+    let text = answer.strip_suffix('\n').unwrap();
+    assert_eq!(text.len(), 12, "{text:?}");
+    assert!(text.chars().all(|c| ('!'..='b').contains(&c)), "{text:?}");
+}
+
+#[test]
+fn greedy_answers_are_the_same_and_do_not_depend_on_threads() {
+    let place = Place::new();
+    let model = place.model();
+    let run =
+        |more: &[&str]| place.halite(&[&["run", "-m", &model, "-n", "30", "AB"], more].concat()).success();
+    let answer = run(&[]);
+    assert_eq!(answer, run(&["--threads", "1"]));
+    assert_eq!(answer, run(&["--threads", "3", "--seed", "5"]));
+    assert_eq!(answer, run(&["--kv", "f16", "--weights", "w8a8", "--context", "64"]));
+}
+
+#[test]
+fn a_seed_repeats_an_answer_and_is_told() {
+    let place = Place::new();
+    let model = place.model();
+    let arguments = ["run", "-m", &model, "-n", "40", "--temperature", "3", "AB"];
+    let first = place.halite(&arguments);
+    let (_, seed) = first.stderr.rsplit_once("seed ").unwrap();
+    let seed = seed.split(' ').next().unwrap().to_owned();
+    let again = place.halite(&[&arguments[..], &["--seed", &seed]].concat()).success();
+    assert_eq!(first.success(), again);
+    assert_ne!(again, place.halite(&[&arguments[..], &["--seed", "12345"]].concat()).success());
+}
+
+#[test]
+fn every_format_and_tier_answers() {
+    let place = Place::new();
+    let model = place.model();
+    for weights in ["w8a8", "bf16", "f32"] {
+        for tier in halite_cpu::Tier::available() {
+            let run = ["run", "-m", &model, "-n", "5", "--weights", weights, "--tier", tier.name(), "A"];
+            let outcome = place.halite(&run);
+            assert!(outcome.stderr.contains(&format!("{weights} on cpu {tier}")), "{outcome:?}");
+            outcome.success();
+        }
+    }
+}
+
+#[test]
+fn words_are_joined_and_a_dash_reads_standard_input() {
+    let place = Place::new();
+    let mut model = model();
+    // A space for a token, where there was a quotation mark.
+    let Some(Value::Strs(tokens)) = model.keys.get_mut("tokenizer.ggml.tokens") else { panic!("no tokens") };
+    tokens[1] = "Ġ".to_owned();
+    let file = place.file("tiny.gguf", model.bytes());
+    let run = |more: &[&str]| {
+        ["run", "-m", &file, "-n", "10"].into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
+    };
+    let words = place.halite(&run(&["A", "B"])).success();
+    assert_eq!(words, place.halite(&run(&["A B"])).success());
+
+    let piped = |input: &[u8]| {
+        let mut command = place.command(&run(&["-"]));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    assert_eq!(String::from_utf8(piped(b"A B").stdout).unwrap(), words);
+    for (input, part) in [(&b""[..], "the prompt is empty"), (b"A\xff", "not UTF-8")] {
+        let output = piped(input);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8(output.stderr).unwrap().contains(part));
+    }
+}
+
+#[test]
+fn the_system_message_comes_before_the_prompt() {
+    let place = Place::new();
+    let model = place.model();
+    let with_system = place.halite(&["run", "-m", &model, "-n", "10", "--system", "AB", "CD"]).success();
+    // The template sets an exclamation mark after each message.
+    let raw = place.halite(&["run", "-m", &model, "-n", "10", "--raw", "AB!CD!"]).success();
+    assert_eq!(with_system, raw);
+    assert_ne!(raw, place.halite(&["run", "-m", &model, "-n", "10", "CD"]).success());
+}
+
+#[test]
+fn prompts_that_do_not_fit_are_refused() {
+    let place = Place::new();
+    let model = place.model();
+    place.halite(&["run", "-m", &model, ""]).failure(&["the prompt is empty"]);
+    let long = "A".repeat(CONTEXT + 1);
+    place.halite(&["run", "-m", &model, &long]).failure(&["context", "256"]);
+    place.halite(&["run", "-m", &model, "--context", "8", "ABCDEFGHIJ"]).failure(&["prompt", "11"]);
+    place.halite(&["run", "-m", &model, "--context", "1000", "A"]).failure(&["context", "256", "1000"]);
+}
+
+#[test]
+fn an_answer_that_fills_the_context_says_so() {
+    let place = Place::new();
+    let model = place.model();
+    let outcome = place.halite(&["run", "-m", &model, "-n", "100", "--context", "32", "A"]);
+    assert!(outcome.stderr.contains("--context"), "{outcome:?}");
+    outcome.success();
+}
+
+/// The tiny model with a context in which an answer takes its time.
+fn endless(place: &Place) -> String {
+    let mut model = model();
+    model.set("llama.context_length", Value::U32(1 << 20));
+    place.file("endless.gguf", model.bytes())
+}
+
+const ENDLESS: [&str; 6] = ["run", "-n", "1000000", "--context", "1000000", "A"];
+
+#[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let place = Place::new();
+    let model = endless(&place);
+    let mut command = place.command(&[&ENDLESS[..], &["-m", &model]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 4]).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("panicked") && !stderr.contains("error"), "{stderr}");
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_keeps_what_was_answered() {
+    let place = Place::new();
+    let model = endless(&place);
+    let mut command = place.command(&[&ENDLESS[..], &["-m", &model]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 4]).unwrap();
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(rest.ends_with('\n'), "{rest:?}");
+    assert!(stderr.lines().last().unwrap().contains("(interrupted)"), "{stderr}");
+}

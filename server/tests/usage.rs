@@ -1,0 +1,128 @@
+//! Help, versions, and arguments that make no sense.
+
+mod support;
+
+use support::{Place, json};
+
+#[test]
+fn help_names_every_command_and_option() {
+    let place = Place::new();
+    let help = place.halite(&["--help"]).success();
+    for word in ["run", "pull", "devices", "bench", "eval", "Exit status", "RUST_LOG"] {
+        assert!(help.contains(word), "{word} in {help}");
+    }
+    let run = place.halite(&["run", "--help"]).success();
+    for option in [
+        "--model",
+        "--system",
+        "--raw",
+        "--max-tokens",
+        "--temperature",
+        "--top-k",
+        "--top-p",
+        "--min-p",
+        "--seed",
+        "--weights",
+        "--kv",
+        "--context",
+        "--threads",
+        "--tier",
+        "--device",
+        "--cache",
+        "--verbose",
+    ] {
+        assert!(run.contains(option), "{option} in {run}");
+    }
+    let bench = place.halite(&["bench", "model", "--help"]).success();
+    for option in ["--prompt", "--generate", "--batch", "--threads", "--runs", "--weights", "--json"] {
+        assert!(bench.contains(option), "{option} in {bench}");
+    }
+    let eval = place.halite(&["eval", "perplexity", "--help"]).success();
+    for option in ["--tokens", "--per-token", "--json", "--weights"] {
+        assert!(eval.contains(option), "{option} in {eval}");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let version = Place::new().halite(&["--version"]).success();
+    assert_eq!(version, format!("halite {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let place = Place::new();
+    let cases: [(&[&str], &[&str]); 12] = [
+        (&[], &["Usage", "run"]),
+        (&["sing"], &["sing"]),
+        (&["run"], &["PROMPT"]),
+        (&["run", "--max-tokens", "0", "A"], &["--max-tokens", "0"]),
+        (&["run", "--max-tokens", "many", "A"], &["--max-tokens", "many"]),
+        (&["run", "--threads", "0", "A"], &["--threads"]),
+        (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
+        (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16"]),
+        (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx512"]),
+        (&["run", "--raw", "--system", "B", "A"], &["--raw", "--system"]),
+        (&["bench", "model"], &["MODEL"]),
+        (&["eval", "perplexity", "m.gguf"], &["--tokens"]),
+    ];
+    for (arguments, parts) in cases {
+        place.halite(arguments).usage(parts);
+    }
+}
+
+#[test]
+fn backends_that_are_not_built_in_say_so() {
+    let place = Place::new();
+    let model = place.model();
+    for device in ["wgpu", "cuda", "ascend"] {
+        place.halite(&["run", "-m", &model, "--device", device, "A"]).failure(&[device, "--device cpu"]);
+    }
+}
+
+#[test]
+fn sampling_out_of_range_is_named() {
+    let place = Place::new();
+    let model = place.model();
+    for (option, value, name) in [
+        ("--temperature", "-1", "temperature"),
+        ("--temperature", "NaN", "temperature"),
+        ("--top-p", "0", "top_p"),
+        ("--top-p", "1.5", "top_p"),
+        ("--min-p", "-0.5", "min_p"),
+    ] {
+        place.halite(&["run", "-m", &model, option, value, "A"]).failure(&[name]);
+    }
+}
+
+#[test]
+fn a_wrong_log_filter_is_named() {
+    let place = Place::new();
+    let output = place.command(&["devices"]).env("RUST_LOG", "halite=loud=louder").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: RUST_LOG=halite=loud=louder: "));
+}
+
+#[test]
+fn devices_lists_the_tiers_of_this_machine() {
+    let place = Place::new();
+    let text = place.halite(&["devices"]).success();
+    for word in ["cpu", "portable", "avx512", "default", "not built into this program"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+    let reports = json(&place.halite(&["devices", "--json"]).success());
+    let backends: Vec<_> = reports.as_array().unwrap().iter().map(|report| &report["backend"]).collect();
+    assert_eq!(backends, ["cpu", "wgpu", "cuda", "ascend"]);
+    let tiers = reports[0]["devices"][0]["tiers"].as_array().unwrap();
+    let available: Vec<_> = tiers
+        .iter()
+        .filter(|tier| tier["available"] == true)
+        .map(|tier| tier["tier"].as_str().unwrap())
+        .collect();
+    let mut expected: Vec<_> = halite_cpu::Tier::available().map(|tier| tier.name()).collect();
+    expected.reverse();
+    assert_eq!(available, expected);
+    let default: Vec<_> =
+        tiers.iter().filter(|tier| tier["default"] == true).map(|tier| &tier["tier"]).collect();
+    assert_eq!(default, [halite_cpu::Tier::best().name()]);
+}

@@ -1,0 +1,269 @@
+//! Attention, judged: sequences are written into a poisoned cache, in blocks out of order, and read from it.
+
+mod cases;
+mod errors;
+
+use crate::{
+    case::{Fault, Group, Verdict, ensure},
+    judge::{judge, unsupported},
+    oracle::{self, attention::Sequence},
+    poison::{Guarded, Layout, Region, stored},
+    random::Rng,
+    tolerance::Bound,
+};
+use halite_hal::Pending;
+use halite_kernels::{
+    Backend, DType, Stream, Support, Tensor,
+    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep},
+    cache::{BlockExport, CacheWriteArgs, KvCacheInfo},
+};
+
+/// What queries and keys hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// No element small enough to hide.
+    Away,
+    /// Every score lies below -5e4: a finite sentinel for "masked" would win.
+    FarBelow,
+    /// Scores in the thousands, far apart: one key takes all.
+    Steep,
+}
+
+/// How queries and output lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Views {
+    /// Tensors of their own.
+    Apart(Layout),
+    /// Queries are part of a fused `[tokens, q + k + v]` buffer.
+    Fused,
+}
+
+/// One layer of one step.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is computed.
+    pub spec: AttentionSpec,
+    /// `(q_len, kv_len)` of each sequence.
+    pub sequences: Vec<(usize, usize)>,
+    /// Which layer of the cache.
+    pub layer: usize,
+    /// What queries and keys hold.
+    pub fill: Fill,
+    /// How queries and output lie in memory.
+    pub views: Views,
+    /// Whether the log-sum-exp is asked for.
+    pub log_sum_exp: bool,
+    /// Of data and block order.
+    pub seed: u64,
+}
+
+/// All groups of this family.
+pub fn groups<B: Backend>() -> Vec<Group<B>> {
+    vec![
+        Group::listed("attention", "heads", cases::heads(), body),
+        Group::listed("attention", "blocks", cases::blocks(), body),
+        Group::listed("attention", "lengths", cases::lengths(), body),
+        Group::listed("attention", "mixed", cases::mixed(), body),
+        Group::listed("attention", "extremes", cases::extremes(), body),
+        Group::listed("attention", "supports", cases::supports(), body),
+        Group::seeded("attention", "random", 60, cases::random, body),
+        Group::bodies("attention", "errors", errors::bodies()),
+    ]
+}
+
+/// A sequence's data on the host: keys and values as the cache stores them.
+#[derive(Clone, Debug)]
+pub(crate) struct Tokens {
+    pub(crate) q: Vec<f32>,
+    pub(crate) k: Vec<f32>,
+    pub(crate) v: Vec<f32>,
+}
+
+impl Tokens {
+    pub(crate) fn new(rng: &mut Rng, spec: &AttentionSpec, fill: Fill, q_len: usize, kv_len: usize) -> Self {
+        let kv = &spec.kv;
+        let mut q = rng.aways(q_len * spec.query_heads * kv.head_dim);
+        let mut k = rng.aways(kv_len * kv.kv_heads * kv.head_dim);
+        let v = rng.aways(kv_len * kv.kv_heads * kv.value_head_dim);
+        match fill {
+            Fill::Away => {}
+            // Products of at least 1/4 of one sign.
+            Fill::FarBelow => {
+                let factor = (2.5e5 / (kv.head_dim as f32 * spec.scale)).sqrt();
+                q.iter_mut().for_each(|x| *x = x.abs() * factor);
+                k.iter_mut().for_each(|x| *x = -x.abs() * factor);
+            }
+            Fill::Steep => q.iter_mut().for_each(|x| *x *= 1000.0),
+        }
+        Tokens { q, k, v }
+    }
+}
+
+/// A filled cache with the block table that leads to each sequence.
+pub(crate) struct Filled<B: Backend> {
+    pub(crate) cache: B::KvCache,
+    pub(crate) table: Vec<i32>,
+    pub(crate) row: usize,
+}
+
+/// Writes each sequence's keys and values into blocks in random order; entries beyond a sequence are garbage.
+pub(crate) fn fill<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    spec: &AttentionSpec,
+    layer: usize,
+    tokens: &[Tokens],
+    seed: u64,
+) -> Result<Filled<B>, Fault> {
+    let kv = &spec.kv;
+    let (kd, vd) = (kv.kv_heads * kv.head_dim, kv.kv_heads * kv.value_head_dim);
+    let lens: Vec<usize> = tokens.iter().map(|tokens| tokens.k.len() / kd).collect();
+    let needed: Vec<usize> = lens.iter().map(|len| len.div_ceil(kv.block_size)).collect();
+    let blocks = needed.iter().sum::<usize>() + 2;
+    let row = needed.iter().max().copied().unwrap_or(0) + 1;
+    let mut order = Rng::new(seed ^ 0xB10C).permutation(blocks).into_iter();
+    let (cache, _) = crate::cache::poisoned(device, stream, kv, blocks)?;
+    let (mut table, mut slots) = (Vec::new(), Vec::new());
+    for (&len, &needed) in lens.iter().zip(&needed) {
+        let own: Vec<usize> = order.by_ref().take(needed).collect();
+        slots.extend((0..len).map(|i| (own[i / kv.block_size] * kv.block_size + i % kv.block_size) as i64));
+        table.extend(own.iter().map(|&block| block as i32));
+        let garbage = [-1, i32::MAX, i32::MIN, blocks as i32];
+        table.extend((needed..row).map(|place| garbage[place % 4]));
+    }
+    let total = slots.len();
+    let mut plan = device.slots_plan(&cache, total)?;
+    crate::cache::place(device, stream, &mut plan, &slots)?;
+    let k: Vec<f32> = tokens.iter().flat_map(|tokens| tokens.k.iter().copied()).collect();
+    let v: Vec<f32> = tokens.iter().flat_map(|tokens| tokens.v.iter().copied()).collect();
+    let k = Tensor::<B>::from_slice(stream, &k, &[total, kv.kv_heads, kv.head_dim])?;
+    let v = Tensor::<B>::from_slice(stream, &v, &[total, kv.kv_heads, kv.value_head_dim])?;
+    let args = CacheWriteArgs { slots: &plan, cache: &cache, layer, k: &k, v: &v };
+    device.cache_write(stream, args.check()?)?;
+    debug_assert_eq!(vd * total, tokens.iter().map(|tokens| tokens.v.len()).sum::<usize>());
+    Ok(Filled { cache, table, row })
+}
+
+/// The whole cache in the canonical layout.
+fn contents<B: Backend>(device: &B, stream: &mut B::Stream, cache: &B::KvCache) -> Result<Vec<u8>, Fault> {
+    let all: Vec<u32> = (0..cache.blocks() as u32).collect();
+    Ok(device.cache_export(stream, cache, BlockExport { blocks: &all }.check(cache)?)?.wait()?)
+}
+
+fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
+    let Case { spec, sequences, layer, .. } = case;
+    let kv = &spec.kv;
+    let stream = &mut device.stream()?;
+    if let Support::No(_) = device.cache_supports(kv) {
+        return unsupported("cache", device.kv_cache(kv, 1));
+    }
+    let total: usize = sequences.iter().map(|sequence| sequence.0).sum();
+    if let Support::No(_) = device.attention_supports(spec) {
+        let capacity =
+            AttentionCapacity { max_tokens: 1, max_sequences: 1, max_blocks_per_sequence: 1, cache_blocks: 1 };
+        return unsupported("attention", device.attention_plan(spec, &capacity));
+    }
+    let mut rng = Rng::new(case.seed);
+    let tokens: Vec<Tokens> = sequences
+        .iter()
+        .map(|&(q_len, kv_len)| Tokens::new(&mut rng, spec, case.fill, q_len, kv_len))
+        .collect();
+    let Filled { cache, table, row } = fill(device, stream, spec, *layer, &tokens, case.seed)?;
+    let before = contents(device, stream, &cache)?;
+
+    let capacity = AttentionCapacity {
+        max_tokens: total + 3,
+        max_sequences: sequences.len() + 1,
+        max_blocks_per_sequence: row,
+        cache_blocks: cache.blocks(),
+    };
+    let mut plan = device.attention_plan(spec, &capacity)?;
+    stream.reserve(device.attention_workspace(&plan))?;
+    // A larger step before it: what it leaves in the tables must not be used.
+    let mut ends: Vec<u32> = vec![0; sequences.len() + 1];
+    ends.push(total as u32 + 3);
+    let (lens, blocks) = (vec![0; sequences.len() + 1], vec![0; (sequences.len() + 1) * row]);
+    let earlier = AttentionStep { cu_seqlens: &ends, kv_lens: &lens, block_table: &blocks }.check(&plan)?;
+    device.attention_update(stream, &mut plan, &earlier)?;
+    let mut cu_seqlens = vec![0];
+    let mut end = 0;
+    for (q_len, _) in sequences {
+        end += *q_len as u32;
+        cu_seqlens.push(end);
+    }
+    let kv_lens: Vec<u32> = sequences.iter().map(|sequence| sequence.1 as u32).collect();
+    let step =
+        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table }.check(&plan)?;
+    device.attention_update(stream, &mut plan, &step)?;
+    ensure(plan.tokens() == total, || format!("the plan counts {} tokens", plan.tokens()))?;
+
+    let q: Vec<f32> = tokens.iter().flat_map(|tokens| tokens.q.iter().copied()).collect();
+    let dims = [total, spec.query_heads, kv.head_dim];
+    let out_dims = [total, spec.query_heads, kv.value_head_dim];
+    let out_layout = match case.views {
+        Views::Apart(layout) => layout,
+        Views::Fused => Layout::Rows { before: 1, after: 2 },
+    };
+    let (apart, fused);
+    let q_view = match case.views {
+        Views::Apart(layout) => {
+            apart = Guarded::<B>::input(stream, spec.dtype, &q, &dims, layout)?.0;
+            &apart.view
+        }
+        Views::Fused => {
+            let width = spec.query_heads * kv.head_dim;
+            let kv_width = kv.kv_heads * (kv.head_dim + kv.value_head_dim);
+            let region = Region::<B>::new(stream, spec.dtype, &[total, width + kv_width])?;
+            fused = region.parent().narrow(1, 0..width)?.split_last(kv.head_dim)?;
+            region.put(stream, &fused, &q)?;
+            &fused
+        }
+    };
+    let out = Guarded::<B>::output(stream, spec.dtype, &out_dims, out_layout)?;
+    let lse = Guarded::<B>::output(stream, DType::F32, &[total, spec.query_heads], Layout::Dense)?;
+    let args = AttentionArgs {
+        plan: &plan,
+        cache: &cache,
+        layer: *layer,
+        q: q_view,
+        out: &out.view,
+        log_sum_exp: case.log_sum_exp.then_some(&lse.view),
+    };
+    device.attention(stream, args.check()?)?;
+
+    let (mut expected, mut expected_lse) = (Vec::new(), Vec::new());
+    for (tokens, &(q_len, kv_len)) in tokens.iter().zip(sequences) {
+        let (out, lse) = expectation(spec, tokens, q_len, kv_len);
+        expected.extend(out);
+        expected_lse.extend(lse);
+    }
+    judge("out", &out_dims, &out.read(stream)?, &expected)?;
+    if case.log_sum_exp {
+        judge("log_sum_exp", &out_dims[..2], &lse.read(stream)?, &expected_lse)?;
+    } else {
+        lse.untouched(stream)?;
+    }
+    crate::judge::same_bits("the cache, which is only read", &contents(device, stream, &cache)?, &before)
+}
+
+/// What the oracle says of one sequence.
+fn expectation(spec: &AttentionSpec, tokens: &Tokens, q_len: usize, kv_len: usize) -> (Vec<Bound>, Vec<Bound>) {
+    let as_stored = |dtype: DType, values: &[f32]| -> Vec<f64> {
+        values.iter().map(|&value| stored(dtype, value)).collect()
+    };
+    let (out, lse) = oracle::attention::causal(&Sequence {
+        q: &as_stored(spec.dtype, &tokens.q),
+        k: &as_stored(spec.kv.dtype, &tokens.k),
+        v: &as_stored(spec.kv.dtype, &tokens.v),
+        q_len,
+        kv_len,
+        query_heads: spec.query_heads,
+        kv_heads: spec.kv.kv_heads,
+        head_dim: spec.kv.head_dim,
+        value_head_dim: spec.kv.value_head_dim,
+        scale: f64::from(spec.scale),
+    });
+    // A row that sees nothing is exactly 0.
+    let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };
+    (out.into_iter().map(round).collect(), lse)
+}

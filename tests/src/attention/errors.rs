@@ -1,0 +1,123 @@
+//! Bad arguments of attention.
+
+use crate::{
+    case::Verdict,
+    judge::refused,
+    poison::{Guarded, Layout},
+};
+use halite_kernels::{
+    Backend, DType,
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    cache::KvSpec,
+};
+
+type Body<B> = fn(&B) -> Verdict;
+
+pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+    vec![
+        ("specs that make no sense", specs),
+        ("steps beyond the plan", steps),
+        ("tensors and caches that do not fit", tensors),
+    ]
+}
+
+fn kv() -> KvSpec {
+    KvSpec::new(2, 2, 8).with_block_size(4).with_dtype(DType::F32).with_value_head_dim(6)
+}
+
+const CAPACITY: AttentionCapacity =
+    AttentionCapacity { max_tokens: 4, max_sequences: 2, max_blocks_per_sequence: 3, cache_blocks: 5 };
+
+fn specs<B: Backend>(device: &B) -> Verdict {
+    let spec = || AttentionSpec::causal(4, kv());
+    for (argument, spec) in [
+        ("query_heads", AttentionSpec::causal(0, kv())),
+        ("query_heads", AttentionSpec::causal(3, kv())),
+        ("kv_split", spec().with_kv_split(0)),
+        ("kv_split", spec().with_kv_split(24)),
+        ("scale", spec().with_scale(f32::NAN)),
+        ("scale", spec().with_scale(f32::INFINITY)),
+    ] {
+        refused("attention", argument, spec.check())?;
+        refused("attention", argument, device.attention_plan(&spec, &CAPACITY))?;
+    }
+    // What is wrong with the cache's spec, the cache's check says.
+    let no_heads = AttentionSpec::causal(4, KvSpec::new(2, 0, 8));
+    refused("cache", "kv_heads", no_heads.check())?;
+    refused("cache", "kv_heads", device.attention_plan(&no_heads, &CAPACITY))?;
+    let no_dim = AttentionSpec::causal(4, KvSpec::new(2, 2, 0));
+    refused("cache", "head_dim", device.attention_plan(&no_dim, &CAPACITY))
+}
+
+fn steps<B: Backend>(device: &B) -> Verdict {
+    let plan = device.attention_plan(&AttentionSpec::causal(4, kv()), &CAPACITY)?;
+    let table = [0, 1, 2, 3, 4, -1];
+    let step = |cu_seqlens, kv_lens, block_table| AttentionStep { cu_seqlens, kv_lens, block_table };
+    for (argument, step) in [
+        ("sequences", step(&[0, 1, 2, 3], &[1, 1, 1], &table)),
+        ("tokens", step(&[0, 2, 5], &[2, 3], &table)),
+        ("cu_seqlens", step(&[0, 1], &[1, 1], &table)),
+        ("cu_seqlens", step(&[], &[], &[])),
+        ("cu_seqlens", step(&[1, 2, 3], &[1, 1], &table)),
+        ("cu_seqlens", step(&[0, 2, 1], &[1, 1], &table)),
+        ("block_table", step(&[0, 1, 2], &[1, 1], &table[..5])),
+        ("block_table", step(&[0, 1, 2], &[1, 1], &[0, 1, 2, 5, -1, -1])),
+        ("block_table", step(&[0, 1, 2], &[1, 9], &table)),
+        ("block_table", step(&[0, 1, 2], &[1, 1], &[-1, 1, 2, 3, 4, 4])),
+        ("block_table", step(&[0, 1, 2], &[1, 1], &[i32::MIN, 1, 2, 3, 4, 4])),
+        ("blocks of a sequence", step(&[0, 1, 2], &[13, 1], &table)),
+        ("blocks of a sequence", step(&[0, 1, 2], &[u32::MAX, 1], &table)),
+    ] {
+        refused("attention", argument, step.check(&plan))?;
+    }
+    // What is not read may be anything; no sequences at all is a step too.
+    step(&[0, 1, 2], &[5, 8], &[0, 4, 99, 1, 1, i32::MIN]).check(&plan)?;
+    step(&[0], &[], &[]).check(&plan)?;
+    Ok(())
+}
+
+fn tensors<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let mut plan = device.attention_plan(&AttentionSpec::causal(4, kv()), &CAPACITY)?;
+    let step = AttentionStep { cu_seqlens: &[0, 2, 3], kv_lens: &[2, 3], block_table: &[0, 9, 9, 1, 9, 9] };
+    let step = step.check(&plan)?;
+    device.attention_update(stream, &mut plan, &step)?;
+    let cache = device.kv_cache(&kv(), 5)?;
+    let small = device.kv_cache(&kv(), 4)?;
+    let other = device.kv_cache(&kv().with_block_size(8), 5)?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (q, q_half, q_long) =
+        (tensor(DType::F32, &[3, 4, 8])?, tensor(DType::F16, &[3, 4, 8])?, tensor(DType::F32, &[4, 4, 8])?);
+    let (out, out_half, flat) =
+        (tensor(DType::F32, &[3, 4, 6])?, tensor(DType::F16, &[3, 4, 6])?, tensor(DType::F32, &[3, 24])?);
+    let (lse, short) = (tensor(DType::F32, &[3, 4])?, tensor(DType::F32, &[3, 2])?);
+    let inside_q = q.view.narrow(2, 0..6)?;
+    let inside_out = out.view.narrow(2, 0..4)?.narrow(1, 0..1)?;
+    let plain = || AttentionArgs::<B> {
+        plan: &plan,
+        cache: &cache,
+        layer: 1,
+        q: &q.view,
+        out: &out.view,
+        log_sum_exp: Some(&lse.view),
+    };
+    plain().check()?;
+    for (argument, args) in [
+        ("cache", AttentionArgs { cache: &small, ..plain() }),
+        ("cache", AttentionArgs { cache: &other, ..plain() }),
+        ("layer", AttentionArgs { layer: 2, ..plain() }),
+        ("q", AttentionArgs { q: &q_half.view, ..plain() }),
+        ("q", AttentionArgs { q: &q_long.view, ..plain() }),
+        ("q", AttentionArgs { q: &out.view, ..plain() }),
+        ("out", AttentionArgs { out: &out_half.view, ..plain() }),
+        ("out", AttentionArgs { out: &flat.view, ..plain() }),
+        ("out", AttentionArgs { out: &inside_q, ..plain() }),
+        ("log_sum_exp", AttentionArgs { log_sum_exp: Some(&short.view), ..plain() }),
+        ("log_sum_exp", AttentionArgs { log_sum_exp: Some(&q.view), ..plain() }),
+        ("out", AttentionArgs { log_sum_exp: Some(&inside_out), ..plain() }),
+    ] {
+        refused("attention", argument, args.check())?;
+    }
+    out.untouched(stream)?;
+    lse.untouched(stream)
+}

@@ -1,0 +1,165 @@
+//! A sequence prefilled whole, in chunks, decoded, alone and in company.
+
+use crate::{
+    attention::{Fill, Filled, Tokens, fill},
+    case::{Fault, Verdict},
+    judge::same_bits,
+    poison::{Guarded, Layout},
+    random::Rng,
+};
+use halite_kernels::{
+    Backend, DType, Stream, Support, Tensor,
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    cache::{KvCacheInfo, KvSpec},
+};
+use std::ops::Range;
+
+type Body<B> = fn(&B) -> Verdict;
+/// Positions of the sequence that is watched.
+const LENGTH: usize = 300;
+
+pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+    vec![("chunks of 1, 16, 100 and all", chunks), ("alone and in company", company)]
+}
+
+fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
+    let mut specs = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        for (query_heads, kv_heads, head_dim, split) in [(9, 3, 64, 256), (5, 1, 33, 64), (4, 2, 128, 16)] {
+            let kv = KvSpec::new(1, kv_heads, head_dim).with_dtype(dtype);
+            specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
+        }
+    }
+    let runs = |spec: &AttentionSpec| {
+        !matches!(device.cache_supports(&spec.kv), Support::No(_))
+            && !matches!(device.attention_supports(spec), Support::No(_))
+    };
+    specs.into_iter().filter(runs).collect()
+}
+
+/// One sequence's part in a step: which of the filled sequences, and which of its positions are queries.
+type Part = (usize, Range<usize>);
+
+/// One step over already filled caches; each part's output and log-sum-exp, as bytes.
+fn step<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    spec: &AttentionSpec,
+    (tokens, filled): (&[Tokens], &Filled<B>),
+    parts: &[Part],
+) -> Result<Vec<Vec<u8>>, Fault> {
+    let (mut cu_seqlens, mut kv_lens, mut table, mut q) = (vec![0], Vec::new(), Vec::new(), Vec::new());
+    let width = spec.query_heads * spec.kv.head_dim;
+    let mut total = 0;
+    for (sequence, positions) in parts {
+        total += positions.len();
+        cu_seqlens.push(total as u32);
+        kv_lens.push(positions.end as u32);
+        table.extend_from_slice(&filled.table[sequence * filled.row..][..filled.row]);
+        q.extend_from_slice(&tokens[*sequence].q[positions.start * width..positions.end * width]);
+    }
+    let capacity = AttentionCapacity {
+        max_tokens: total,
+        max_sequences: parts.len(),
+        max_blocks_per_sequence: filled.row,
+        cache_blocks: filled.cache.blocks(),
+    };
+    let mut plan = device.attention_plan(spec, &capacity)?;
+    let checked =
+        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table }.check(&plan)?;
+    device.attention_update(stream, &mut plan, &checked)?;
+    stream.reserve(device.attention_workspace(&plan))?;
+    let q = Tensor::<B>::from_slice(stream, &q, &[total, spec.query_heads, spec.kv.head_dim])?;
+    let dims = [total, spec.query_heads, spec.kv.value_head_dim];
+    let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
+    let lse = Guarded::<B>::output(stream, DType::F32, &dims[..2], Layout::Dense)?;
+    let args = AttentionArgs {
+        plan: &plan,
+        cache: &filled.cache,
+        layer: 0,
+        q: &q,
+        out: &out.view,
+        log_sum_exp: Some(&lse.view),
+    };
+    device.attention(stream, args.check()?)?;
+    let (out, lse) = (out.read_bytes(stream)?, lse.read_bytes(stream)?);
+    let (out_row, lse_row) = (spec.query_heads * spec.kv.value_head_dim * 4, spec.query_heads * 4);
+    let rows = cu_seqlens.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
+    Ok(rows
+        .map(|rows| {
+            let row = |row: usize| [&out[row * out_row..][..out_row], &lse[row * lse_row..][..lse_row]].concat();
+            rows.flat_map(row).collect()
+        })
+        .collect())
+}
+
+/// Sequences of these lengths, every position of each with a query.
+fn sequences<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    spec: &AttentionSpec,
+    lengths: &[usize],
+) -> Result<(Vec<Tokens>, Filled<B>), Fault> {
+    let mut rng = Rng::new(21);
+    let tokens: Vec<Tokens> =
+        lengths.iter().map(|&length| Tokens::new(&mut rng, spec, Fill::Away, length, length)).collect();
+    let filled = fill(device, stream, spec, 0, &tokens, 4)?;
+    Ok((tokens, filled))
+}
+
+fn chunks<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in specs(device) {
+        let (tokens, filled) = sequences(device, stream, &spec, &[LENGTH])?;
+        let all = (&tokens[..], &filled);
+        let whole = step(device, stream, &spec, all, &[(0, 0..LENGTH)])?.concat();
+        for chunk in [1, 16, 100, 7] {
+            let mut pieces = Vec::new();
+            for start in (0..LENGTH).step_by(chunk) {
+                let part = (0, start..(start + chunk).min(LENGTH));
+                pieces.extend(step(device, stream, &spec, all, &[part])?.concat());
+            }
+            same_bits(&format!("{spec:?} in chunks of {chunk}"), &pieces, &whole)?;
+        }
+    }
+    Ok(())
+}
+
+fn company<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in specs(device) {
+        let lengths = [LENGTH, 5, 17, 64, 129, 1, 260];
+        let (tokens, filled) = sequences(device, stream, &spec, &lengths)?;
+        let all = (&tokens[..], &filled);
+        // Prefill, chunks and decodes, each in another order.
+        let steps: [Vec<Part>; 4] = [
+            (0..7).map(|s| (s, lengths[s] - 1..lengths[s])).collect(),
+            (0..7).rev().map(|s| (s, lengths[s] / 2..lengths[s])).collect(),
+            vec![(4, 0..129), (0, 299..300), (6, 100..200), (5, 0..1), (1, 4..5)],
+            vec![(2, 3..17), (0, 0..300), (3, 63..64)],
+        ];
+        for parts in steps {
+            let together = step(device, stream, &spec, all, &parts)?;
+            for (part, together) in parts.iter().zip(&together) {
+                let alone = step(device, stream, &spec, all, std::slice::from_ref(part))?.concat();
+                same_bits(&format!("{spec:?}, {part:?} of {parts:?}"), together, &alone)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Results of a mixed step, for comparisons between devices.
+pub(super) fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+    let stream = &mut device.stream()?;
+    let mut prints = Vec::new();
+    for spec in specs(device) {
+        let (tokens, filled) = sequences(device, stream, &spec, &[LENGTH, 40, 17])?;
+        let parts = [(0, 0..LENGTH), (1, 39..40), (2, 5..17)];
+        let out = step(device, stream, &spec, (&tokens[..], &filled), &parts)?;
+        prints.push((format!("{spec:?}"), out.concat()));
+        let out = step(device, stream, &spec, (&tokens[..], &filled), &[(0, 299..300)])?;
+        prints.push((format!("{spec:?}, one row"), out.concat()));
+    }
+    Ok(prints)
+}

@@ -1,0 +1,250 @@
+//! Rows alone against rows in a batch.
+
+use crate::{
+    case::{Fault, Verdict, ensure},
+    judge::same_bits,
+    linear::{Case, Fill, Operand, Weights, specs},
+    oracle,
+    poison::{Guarded, Layout},
+    quantize::Row,
+    random::Rng,
+};
+use halite_kernels::{
+    Backend, DType, Stream, Support, Tensor,
+    activation::{Activation, ActivationArgs, ActivationSpec},
+    linear::{Activations, Epilogue, LinearArgs, LinearSpec},
+    norm::{NormArgs, NormOut, NormSpec},
+    quantize::{QuantizeArgs, QuantizeSpec},
+    sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
+};
+use std::ops::Range;
+
+type Body<B> = fn(&B) -> Verdict;
+/// Batches, as ranges of the rows of the largest.
+const BATCHES: [Range<usize>; 12] =
+    [0..2, 1..4, 0..4, 3..8, 0..6, 5..12, 0..11, 1..13, 2..15, 0..16, 7..24, 0..37];
+/// Rows of the largest batch.
+const ROWS: usize = 37;
+
+pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+    vec![
+        ("linear layers of every format", linear),
+        ("norms", norm),
+        ("quantisation", quantize),
+        ("activations", activation),
+        ("sampling and log-probabilities", sampling),
+    ]
+}
+
+/// Whether `run`, over rows of the largest batch, gives each row the same bytes alone and in every batch.
+fn same_rows(
+    what: &str,
+    row_bytes: usize,
+    mut run: impl FnMut(Range<usize>) -> Result<Vec<u8>, Fault>,
+) -> Verdict {
+    let mut alone = Vec::new();
+    for row in 0..ROWS {
+        alone.extend(run(row..row + 1)?);
+    }
+    for batch in BATCHES {
+        let expected = &alone[batch.start * row_bytes..batch.end * row_bytes];
+        same_bits(&format!("{what}: rows {batch:?} together and alone"), &run(batch.clone())?, expected)?;
+    }
+    Ok(())
+}
+
+/// The layers that are tried: every format, plain and gated, K across blocks, N across tiles.
+fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
+    let shapes = [(33, 17), (576, 100), (1536, 40), (2049, 33)];
+    let plain = shapes.into_iter().flat_map(|(k, n)| specs(k, n));
+    let gated = plain.clone().filter(|spec| spec.output != DType::I32).map(|s| s.gated(Activation::Silu));
+    let halves = plain.clone().filter(|spec| spec.output == DType::F32).map(|s| s.with_output(DType::Bf16));
+    plain
+        .chain(gated)
+        .chain(halves)
+        .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
+        .collect()
+}
+
+/// One layer over part of an operand's rows.
+fn run_linear<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    packed: &B::Packed,
+    operand: &Operand<B>,
+    rows: Range<usize>,
+) -> Result<Vec<u8>, Fault> {
+    let spec = packed.as_ref().clone();
+    let out = Guarded::<B>::output(stream, spec.output, &[rows.len(), spec.out_features], Layout::Dense)?;
+    let (x, scales);
+    let activations = match operand.activations() {
+        Activations::Int8PerToken { q, scales: s } => {
+            (x, scales) = (q.narrow(0, rows.clone())?, s.narrow(0, rows.clone())?);
+            Activations::Int8PerToken { q: &x, scales: &scales }
+        }
+        _ => {
+            x = operand.x.view.narrow(0, rows.clone())?;
+            Activations::Float(&x)
+        }
+    };
+    stream.reserve(device.linear_workspace(packed, rows.len()))?;
+    let epilogue = Epilogue::default();
+    device.linear(stream, LinearArgs::<B> { x: activations, weights: packed, epilogue, out: &out.view }.check()?)?;
+    out.read_bytes(stream)
+}
+
+fn linear<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in layers(device) {
+        let mut rng = Rng::new(3);
+        let weights = Weights::new(&mut rng, &spec, Fill::Spread);
+        let packed = device.linear_pack(stream, weights.host().check(&spec)?)?;
+        let case = Case { fill: Fill::Spread, ..Case::new(spec.clone(), ROWS) };
+        let operand = Operand::<B>::new(stream, &mut rng, &case)?;
+        let row_bytes = spec.out_features * spec.output.size();
+        same_rows(&format!("{spec:?}"), row_bytes, |rows| run_linear(device, stream, &packed, &operand, rows))?;
+    }
+    Ok(())
+}
+
+fn input<B: Backend>(stream: &mut B::Stream, columns: usize) -> Result<Tensor<B>, Fault> {
+    Ok(Tensor::from_slice(stream, &Rng::new(9).spreads(ROWS * columns), &[ROWS, columns])?)
+}
+
+fn norm<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for columns in [17, 100, 576] {
+        let x = input::<B>(stream, columns)?;
+        let weight = Tensor::from_slice(stream, &Rng::new(1).aways(columns), &[columns])?;
+        for spec in [NormSpec::rms(1e-5), NormSpec::layer(1e-5)] {
+            same_rows(&format!("{spec:?} of {columns}"), columns * 4, |rows| {
+                let dims = [rows.len(), columns];
+                let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
+                let x = x.narrow(0, rows)?;
+                let out_arg = NormOut::Float(&out.view);
+                let args =
+                    NormArgs { spec: &spec, x: &x, residual: None, weight: &weight, bias: None, out: out_arg };
+                device.norm(stream, args.check()?)?;
+                out.read_bytes(stream)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn quantize<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for columns in [17, 100, 576] {
+        let x = input::<B>(stream, columns)?;
+        let spec = QuantizeSpec::new(DType::F32);
+        for want_scales in [false, true] {
+            same_rows("quantize", if want_scales { 4 } else { columns }, |rows| {
+                let q = Guarded::<B>::output(stream, DType::I8, &[rows.len(), columns], Layout::Dense)?;
+                let scales = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
+                let x = x.narrow(0, rows)?;
+                let args = QuantizeArgs { spec: &spec, x: &x, q: &q.view, scales: &scales.view };
+                device.quantize(stream, args.check()?)?;
+                if want_scales { scales.read_bytes(stream) } else { q.read_bytes(stream) }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn activation<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for function in [Activation::Silu, Activation::GeluErf, Activation::GeluTanh] {
+        let (spec, columns) = (ActivationSpec::new(function).gated(), 45);
+        let x = input::<B>(stream, 2 * columns)?;
+        same_rows(&format!("{spec:?}"), columns * 4, |rows| {
+            let out = Guarded::<B>::output(stream, DType::F32, &[rows.len(), columns], Layout::Dense)?;
+            let x = x.narrow(0, rows)?;
+            device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: &out.view }.check()?)?;
+            out.read_bytes(stream)
+        })?;
+    }
+    Ok(())
+}
+
+fn sampling<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let vocabulary = 301;
+    let logits = input::<B>(stream, vocabulary)?;
+    let mut plan = device.sampling_plan(&SamplingSpec::new(vocabulary), ROWS)?;
+    let params: Vec<SamplingParams> = (0..ROWS as u64)
+        .map(|row| SamplingParams::seeded(0.5 + row as f32 / 10.0, row).with_top_k(50).with_top_p(0.95).at(row))
+        .collect();
+    same_rows("sample", 4, |rows| {
+        let step = SamplingStep { params: &params[rows.clone()] }.check(&plan)?;
+        device.sampling_update(stream, &mut plan, &step)?;
+        let ids = Guarded::<B>::output(stream, DType::I32, &[rows.len()], Layout::Dense)?;
+        let logits = logits.narrow(0, rows)?;
+        let args = SamplingArgs { plan: &plan, logits: &logits, ids: &ids.view };
+        device.sample(stream, args.check()?)?;
+        ids.read_bytes(stream)
+    })?;
+    let targets: Vec<i32> = (0..ROWS as i32).collect();
+    let targets = Tensor::from_slice(stream, &targets, &[ROWS])?;
+    same_rows("log_probs", 4, |rows| {
+        let out = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
+        let (logits, targets) = (logits.narrow(0, rows.clone())?, targets.narrow(0, rows)?);
+        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out.view };
+        device.log_probs(stream, args.check()?)?;
+        out.read_bytes(stream)
+    })
+}
+
+/// A backend with IEEE division follows the documented F32 formula to the bit, on every kind of row.
+pub(super) fn letter<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let kinds = [
+        Row::Spread,
+        Row::Zeros,
+        Row::Tiny,
+        Row::Subnormal,
+        Row::Huge,
+        Row::Constant,
+        Row::Ties,
+        Row::Nan,
+        Row::Infinite,
+    ];
+    for columns in [1, 16, 33, 576] {
+        let mut rng = Rng::new(columns as u64);
+        let rows: Vec<Vec<f32>> =
+            kinds.map(|kind| crate::quantize::row(&mut rng, kind, DType::F32, columns)).to_vec();
+        let dims = [rows.len(), columns];
+        let x = Tensor::<B>::from_slice(stream, &rows.concat(), &dims)?;
+        let q = Guarded::<B>::output(stream, DType::I8, &dims, Layout::Dense)?;
+        let scales = Guarded::<B>::output(stream, DType::F32, &dims[..1], Layout::Dense)?;
+        let spec = QuantizeSpec::new(DType::F32);
+        let args = QuantizeArgs { spec: &spec, x: &x, q: &q.view, scales: &scales.view };
+        device.quantize(stream, args.check()?)?;
+        let (q, scales) = (q.view.to_vec::<i8>(stream)?, scales.view.to_vec::<f32>(stream)?);
+        for (row, values) in rows.iter().enumerate() {
+            let (expected, scale) = oracle::quantize::by_the_letter(values);
+            let same = scales[row].to_bits() == scale.to_bits() || (scale.is_nan() && scales[row].is_nan());
+            ensure(same && q[row * columns..][..columns] == expected[..], || {
+                format!("a row of {:?}, {columns} columns: scale {} for {scale}", kinds[row], scales[row])
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Results of layers, for comparisons between devices.
+pub(super) fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+    let stream = &mut device.stream()?;
+    let mut prints = Vec::new();
+    for spec in layers(device) {
+        let mut rng = Rng::new(3);
+        let weights = Weights::new(&mut rng, &spec, Fill::Spread);
+        let packed = device.linear_pack(stream, weights.host().check(&spec)?)?;
+        let case = Case { fill: Fill::Spread, ..Case::new(spec.clone(), ROWS) };
+        let operand = Operand::<B>::new(stream, &mut rng, &case)?;
+        for rows in [0..1, 0..5, 0..ROWS] {
+            let what = format!("{spec:?}, rows {rows:?}");
+            prints.push((what, run_linear(device, stream, &packed, &operand, rows)?));
+        }
+    }
+    Ok(prints)
+}

@@ -1,0 +1,370 @@
+//! Linear layers, judged.
+
+mod errors;
+mod packed;
+
+use crate::{
+    case::{Fault, Group, Verdict},
+    judge::{judge, unsupported},
+    oracle::{self, linear::After},
+    poison::{Guarded, LAYOUTS, Layout},
+    random::Rng,
+    tolerance::Bound,
+};
+use half::{bf16, f16};
+use halite_kernels::{
+    Backend, DType, Stream, Support,
+    activation::Activation,
+    linear::{
+        ActivationFormat, Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES,
+        WeightFormat,
+    },
+};
+
+const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+const FLOAT_WEIGHTS: [WeightFormat; 3] = [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16];
+const FUNCTIONS: [Activation; 3] = [Activation::Silu, Activation::GeluErf, Activation::GeluTanh];
+
+/// What activations and weights hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// No element small enough to hide.
+    Away,
+    /// Twelve octaves.
+    Spread,
+    /// Activations 6, weights 4: F16 sums overflow from K = 2,730 on.
+    SixTimesFour,
+    /// Both -128 throughout (INT8).
+    Least,
+    /// Activations 127, weights -128 (INT8).
+    Opposite,
+    /// Both 127 throughout (INT8): F32 sums are inexact from K = 1,041 on.
+    Most,
+}
+
+/// One layer.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Which layer.
+    pub spec: LinearSpec,
+    /// Rows of the activations.
+    pub rows: usize,
+    /// Whether there is a bias.
+    pub bias: bool,
+    /// Of a layer without a gate.
+    pub activation: Option<Activation>,
+    /// Whether there is a residual.
+    pub residual: bool,
+    /// What activations and weights hold.
+    pub fill: Fill,
+    /// How activations, residual and output lie in memory.
+    pub layout: Layout,
+    /// Of the data.
+    pub seed: u64,
+}
+
+impl Case {
+    pub(crate) fn new(spec: LinearSpec, rows: usize) -> Self {
+        let seed = (spec.in_features * 31 + spec.out_features * 7 + rows) as u64;
+        Case {
+            spec,
+            rows,
+            bias: false,
+            activation: None,
+            residual: false,
+            fill: Fill::Away,
+            layout: Layout::Dense,
+            seed,
+        }
+    }
+}
+
+/// All groups of this family.
+pub fn groups<B: Backend>() -> Vec<Group<B>> {
+    vec![
+        Group::listed("linear", "edges", edges(), body),
+        Group::listed("linear", "int8_exact", int8_exact(), body),
+        Group::listed("linear", "epilogues", epilogues(), body),
+        Group::listed("linear", "supports", supports(), body),
+        Group::seeded("linear", "random", 80, random, body),
+        Group::bodies("linear", "packed", packed::bodies()),
+        Group::bodies("linear", "errors", errors::bodies()),
+    ]
+}
+
+/// The formats that every shape is tried with.
+pub(crate) fn specs(k: usize, n: usize) -> Vec<LinearSpec> {
+    let floats = FLOAT_WEIGHTS.map(|weights| LinearSpec::float(k, n, weights));
+    let int8 = LinearSpec::w8a8(k, n);
+    floats.into_iter().chain([int8.clone().with_output(DType::I32), int8]).collect()
+}
+
+fn edges() -> Vec<Case> {
+    let rows = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 15, 16, 17, 25, 33];
+    let ks = [1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 576, 1536];
+    let ns = [1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 576];
+    let mut shapes: Vec<(usize, usize, usize)> = Vec::new();
+    shapes.extend(rows.map(|rows| (rows, 70, 33)));
+    shapes.extend(ks.map(|k| (3, k, 17)));
+    shapes.extend(ks.map(|k| (1, k, 34)));
+    shapes.extend(ns.map(|n| (5, 37, n)));
+    shapes.extend(ns.map(|n| (1, 66, n)));
+    let mut cases = Vec::new();
+    for (number, (rows, k, n)) in shapes.into_iter().enumerate() {
+        for spec in specs(k, n) {
+            cases.push(Case { layout: LAYOUTS[number % 3], ..Case::new(spec, rows) });
+        }
+    }
+    cases
+}
+
+fn int8_exact() -> Vec<Case> {
+    let case = |k, n, rows, fill| Case {
+        fill,
+        layout: LAYOUTS[k % 3],
+        ..Case::new(LinearSpec::w8a8(k, n).with_output(DType::I32), rows)
+    };
+    let mut cases = Vec::new();
+    for k in 1..=130 {
+        for fill in [Fill::Away, Fill::Least, Fill::Opposite, Fill::Most] {
+            cases.push(case(k, 17, 5, fill));
+        }
+    }
+    for k in [576, 1368, 2049, 5120, 65_793, 65_794, MAX_INT8_IN_FEATURES] {
+        for fill in [Fill::Away, Fill::Least, Fill::Opposite, Fill::Most] {
+            cases.push(case(k, 3, 2, fill));
+        }
+    }
+    cases.push(case(9, 73_448, 1, Fill::Away));
+    cases
+}
+
+fn epilogues() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (rows, k, n) in [(1, 33, 17), (5, 64, 48), (13, 20, 35)] {
+        for spec in [
+            LinearSpec::float(k, n, WeightFormat::F32),
+            LinearSpec::float(k, n, WeightFormat::Bf16),
+            LinearSpec::w8a8(k, n),
+        ] {
+            for bias in [false, true] {
+                for residual in [false, true] {
+                    for function in [None, Some(FUNCTIONS[0]), Some(FUNCTIONS[1]), Some(FUNCTIONS[2])] {
+                        let case = Case { bias, residual, ..Case::new(spec.clone(), rows) };
+                        if let Some(gate) = function {
+                            let spec = spec.clone().gated(gate);
+                            cases.push(Case { spec, layout: LAYOUTS[1], ..case.clone() });
+                        }
+                        cases.push(Case { activation: function, layout: LAYOUTS[1], ..case });
+                    }
+                }
+            }
+        }
+    }
+    // Sums that an F16 accumulator cannot hold, in every format.
+    for spec in specs(3072, 5) {
+        cases.push(Case { fill: Fill::SixTimesFour, ..Case::new(spec, 2) });
+    }
+    cases
+}
+
+fn supports() -> Vec<Case> {
+    let (k, n) = (37, 19);
+    let mut cases = Vec::new();
+    for output in FLOATS {
+        for gate in [None, Some(Activation::Silu)] {
+            let mut add = |weights, activations| {
+                let mut spec = LinearSpec::w8a8(k, n).with_output(output);
+                (spec.weights, spec.activations, spec.gate) = (weights, activations, gate);
+                cases.push(Case { bias: true, residual: true, ..Case::new(spec, 3) });
+            };
+            add(WeightFormat::Int8PerChannel, ActivationFormat::Int8PerToken);
+            for weights in FLOAT_WEIGHTS {
+                FLOATS.iter().for_each(|&dtype| add(weights, ActivationFormat::Float(dtype)));
+            }
+        }
+    }
+    cases
+}
+
+fn random(seed: u64) -> Case {
+    let mut rng = Rng::new(seed);
+    let (k, n) = (1 + rng.below(300), 1 + rng.below(120));
+    let mut specs = specs(k, n);
+    let mut spec = specs.swap_remove(rng.below(specs.len()));
+    let bare = spec.output == DType::I32;
+    let gated = !bare && rng.below(3) == 0;
+    if gated {
+        spec = spec.gated(rng.pick(&FUNCTIONS));
+    }
+    if !bare {
+        spec = spec.with_output(rng.pick(&FLOATS));
+    }
+    let activation = if bare || gated || rng.coin() { None } else { Some(rng.pick(&FUNCTIONS)) };
+    Case {
+        bias: !bare && rng.coin(),
+        residual: !bare && rng.coin(),
+        activation,
+        fill: rng.pick(&[Fill::Away, Fill::Spread]),
+        layout: rng.pick(&LAYOUTS),
+        seed,
+        ..Case::new(spec, rng.below(40))
+    }
+}
+
+/// Weights as the host has them.
+#[derive(Clone, Debug)]
+pub(crate) enum Weights {
+    F32(Vec<f32>),
+    F16(Vec<f16>),
+    Bf16(Vec<bf16>),
+    Int8 { q: Vec<i8>, scales: Vec<f32> },
+}
+
+impl Weights {
+    pub(crate) fn new(rng: &mut Rng, spec: &LinearSpec, fill: Fill) -> Self {
+        let (rows, count) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
+        if spec.weights == WeightFormat::Int8PerChannel {
+            let q = int8(rng, count, fill, [-128, -128, 127], 4);
+            // Scales far apart, so that one in another's place shows.
+            let scales = (0..rows).map(|_| 2e-4 * (1.0 + 30.0 * rng.unit())).collect();
+            return Weights::Int8 { q, scales };
+        }
+        let values = floats(rng, count, fill, 4.0);
+        match spec.weights {
+            WeightFormat::F16 => Weights::F16(values.into_iter().map(f16::from_f32).collect()),
+            WeightFormat::Bf16 => Weights::Bf16(values.into_iter().map(bf16::from_f32).collect()),
+            _ => Weights::F32(values),
+        }
+    }
+
+    pub(crate) fn host(&self) -> HostWeights<'_> {
+        match self {
+            Weights::F32(data) => HostWeights::F32(data),
+            Weights::F16(data) => HostWeights::F16(data),
+            Weights::Bf16(data) => HostWeights::Bf16(data),
+            Weights::Int8 { q, scales } => HostWeights::Int8PerChannel { q, scales },
+        }
+    }
+
+    /// The stored elements; empty for INT8.
+    fn values(&self) -> Vec<f64> {
+        match self {
+            Weights::F32(data) => data.iter().map(|&w| f64::from(w)).collect(),
+            Weights::F16(data) => data.iter().map(|&w| w.to_f64()).collect(),
+            Weights::Bf16(data) => data.iter().map(|&w| w.to_f64()).collect(),
+            Weights::Int8 { .. } => Vec::new(),
+        }
+    }
+}
+
+fn floats(rng: &mut Rng, count: usize, fill: Fill, factor: f32) -> Vec<f32> {
+    match fill {
+        Fill::Spread => rng.spreads(count),
+        Fill::SixTimesFour => vec![factor; count],
+        _ => rng.aways(count),
+    }
+}
+
+/// `ends` are the values of [`Fill::Least`], [`Fill::Opposite`] and [`Fill::Most`].
+fn int8(rng: &mut Rng, count: usize, fill: Fill, ends: [i8; 3], six_or_four: i8) -> Vec<i8> {
+    match fill {
+        Fill::Least => vec![ends[0]; count],
+        Fill::Opposite => vec![ends[1]; count],
+        Fill::Most => vec![ends[2]; count],
+        Fill::SixTimesFour => vec![six_or_four; count],
+        _ => rng.int8(count),
+    }
+}
+
+/// A row's operand on the device, with what the oracle needs of it.
+pub(crate) struct Operand<B: Backend> {
+    pub(crate) x: Guarded<B>,
+    pub(crate) scales: Option<Guarded<B>>,
+    floats: Vec<f64>,
+    int8: Vec<i8>,
+    scale_values: Vec<f64>,
+}
+
+impl<B: Backend> Operand<B> {
+    pub(crate) fn new(stream: &mut B::Stream, rng: &mut Rng, case: &Case) -> Result<Self, Fault> {
+        let (rows, k) = (case.rows, case.spec.in_features);
+        if let ActivationFormat::Float(dtype) = case.spec.activations {
+            let values = floats(rng, rows * k, case.fill, 6.0);
+            let (x, floats) = Guarded::input(stream, dtype, &values, &[rows, k], case.layout)?;
+            return Ok(Operand { x, scales: None, floats, int8: Vec::new(), scale_values: Vec::new() });
+        }
+        let q = int8(rng, rows * k, case.fill, [-128, 127, 127], 6);
+        let wide: Vec<i32> = q.iter().copied().map(i32::from).collect();
+        let x = Guarded::integers(stream, DType::I8, &wide, &[rows, k], case.layout)?;
+        let scales: Vec<f32> = (0..rows).map(|_| 1e-3 * (1.0 + 30.0 * rng.unit())).collect();
+        let (scales, scale_values) = Guarded::input(stream, DType::F32, &scales, &[rows], Layout::Dense)?;
+        Ok(Operand { x, scales: Some(scales), floats: Vec::new(), int8: q, scale_values })
+    }
+
+    pub(crate) fn activations(&self) -> Activations<'_, B> {
+        match &self.scales {
+            None => Activations::Float(&self.x.view),
+            Some(scales) => Activations::Int8PerToken { q: &self.x.view, scales: &scales.view },
+        }
+    }
+
+    /// The exact products `[rows, weight_rows]`, scales included.
+    fn products(&self, spec: &LinearSpec, rows: usize, weights: &Weights) -> Vec<Bound> {
+        let n = spec.weight_rows();
+        let Weights::Int8 { q, scales } = weights else {
+            return oracle::linear::float_sums(&self.floats, &weights.values(), rows, n);
+        };
+        let sums = oracle::linear::integer_sums(&self.int8, q, rows, n);
+        let scaled = sums.into_iter().enumerate().map(|(place, sum)| match spec.output {
+            DType::I32 => Bound::exact(sum as f64),
+            _ => oracle::linear::scaled(sum, f64::from(scales[place % n]), self.scale_values[place / n]),
+        });
+        scaled.collect()
+    }
+}
+
+fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
+    let Case { spec, rows, layout, .. } = case;
+    let stream = &mut device.stream()?;
+    let mut rng = Rng::new(case.seed);
+    let weights = Weights::new(&mut rng, spec, case.fill);
+    let packed = device.linear_pack(stream, weights.host().check(spec)?);
+    if let Support::No(_) = device.linear_supports(spec) {
+        return unsupported("linear", packed);
+    }
+    let packed = packed?;
+    let operand = Operand::<B>::new(stream, &mut rng, case)?;
+    let n = spec.out_features;
+    let bias = rng.spreads(spec.weight_rows());
+    let (bias, biases) =
+        Guarded::<B>::input(stream, DType::F32, &bias, &[spec.weight_rows()], Layout::Dense)?;
+    let residual = rng.spreads(rows * n);
+    let (residual, residuals) = Guarded::<B>::input(stream, spec.output, &residual, &[*rows, n], *layout)?;
+    let out = Guarded::<B>::output(stream, spec.output, &[*rows, n], *layout)?;
+
+    stream.reserve(device.linear_workspace(&packed, *rows))?;
+    let args = LinearArgs::<B> {
+        x: operand.activations(),
+        weights: &packed,
+        epilogue: Epilogue {
+            bias: case.bias.then_some(&bias.view),
+            activation: case.activation,
+            residual: case.residual.then_some(&residual.view),
+        },
+        out: &out.view,
+    };
+    device.linear(stream, args.check()?)?;
+
+    let products = operand.products(spec, *rows, &weights);
+    let after = After {
+        out_features: n,
+        bias: case.bias.then_some(&biases),
+        activation: case.activation,
+        gate: spec.gate,
+        residual: case.residual.then_some(&residuals),
+        output: spec.output,
+    };
+    let expected = oracle::linear::epilogue(&products, &after);
+    judge("out", &[*rows, n], &out.read(stream)?, &expected)
+}

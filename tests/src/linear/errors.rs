@@ -1,0 +1,155 @@
+//! Bad arguments of linear layers.
+
+use crate::{
+    case::Verdict,
+    judge::refused,
+    poison::{Guarded, Layout},
+};
+use halite_kernels::{
+    Backend, DType,
+    activation::Activation,
+    linear::{
+        ActivationFormat, Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES,
+        WeightFormat,
+    },
+};
+
+type Body<B> = fn(&B) -> Verdict;
+
+pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+    vec![
+        ("specs that make no sense", |_| specs()),
+        ("weights that do not fit", |_| weights()),
+        ("float arguments", float_args),
+        ("INT8 arguments", int8_args),
+    ]
+}
+
+fn specs() -> Verdict {
+    let float = |k, n| LinearSpec::float(k, n, WeightFormat::F32);
+    let mut mixed = float(3, 2);
+    mixed.weights = WeightFormat::Int8PerChannel;
+    let mut reversed = LinearSpec::w8a8(3, 2);
+    reversed.weights = WeightFormat::F32;
+    let mut integers = float(3, 2);
+    integers.activations = ActivationFormat::Float(DType::I32);
+    for (argument, spec) in [
+        ("in_features", float(0, 2)),
+        ("out_features", float(3, 0)),
+        ("activations", mixed),
+        ("activations", reversed),
+        ("activations", integers),
+        ("in_features", LinearSpec::w8a8(MAX_INT8_IN_FEATURES + 1, 2)),
+        // 127 · 127 and 255 · 128 leave i32 beyond these.
+        ("in_features", LinearSpec::w8a8(133_144, 2)),
+        ("output", float(3, 2).with_output(DType::I32)),
+        ("output", float(3, 2).with_output(DType::I8)),
+        ("output", LinearSpec::w8a8(3, 2).with_output(DType::I8)),
+        ("output", LinearSpec::w8a8(3, 2).gated(Activation::Silu).with_output(DType::I32)),
+        ("weight bytes", float(usize::MAX / 2, 2)),
+        ("weight bytes", float(1 << 31, 1 << 31)),
+        ("weight bytes", float(3, usize::MAX).gated(Activation::Silu)),
+    ] {
+        refused("linear", argument, spec.check())?;
+        refused("linear", argument, HostWeights::F32(&[0.0; 6]).check(&spec))?;
+    }
+    Ok(())
+}
+
+fn weights() -> Verdict {
+    let (float, int8) = (LinearSpec::float(3, 2, WeightFormat::F32), LinearSpec::w8a8(3, 2));
+    let q = &[1i8; 6];
+    for (argument, weights, spec) in [
+        ("weights", HostWeights::F32(&[0.0; 5]), &float),
+        ("weights", HostWeights::F32(&[0.0; 7]), &float),
+        ("weights", HostWeights::Bf16(&[half::bf16::ZERO; 6]), &float),
+        ("weights", HostWeights::F32(&[0.0; 6]), &int8),
+        ("weights", HostWeights::Int8PerChannel { q: &q[..5], scales: &[1.0; 2] }, &int8),
+        ("weights", HostWeights::Int8PerChannel { q, scales: &[1.0; 2] }, &float),
+        ("scales", HostWeights::Int8PerChannel { q, scales: &[1.0; 3] }, &int8),
+        ("scales", HostWeights::Int8PerChannel { q, scales: &[1.0, f32::NAN] }, &int8),
+        ("scales", HostWeights::Int8PerChannel { q, scales: &[f32::INFINITY, 1.0] }, &int8),
+        ("scales", HostWeights::Int8PerChannel { q, scales: &[-1.0, 1.0] }, &int8),
+        ("scales", HostWeights::Int8PerChannel { q, scales: &[1.0, 0.0] }, &int8),
+    ] {
+        refused("linear", argument, weights.check(spec))?;
+    }
+    Ok(())
+}
+
+fn float_args<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let spec = LinearSpec::float(3, 4, WeightFormat::F32);
+    let packed = device.linear_pack(stream, HostWeights::F32(&[1.0; 12]).check(&spec)?)?;
+    let gated_spec = LinearSpec::float(3, 4, WeightFormat::F32).gated(Activation::Silu);
+    let gated = device.linear_pack(stream, HostWeights::F32(&[1.0; 24]).check(&gated_spec)?)?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (x, wide, half, q) = (
+        tensor(DType::F32, &[2, 3])?,
+        tensor(DType::F32, &[2, 5])?,
+        tensor(DType::F16, &[2, 3])?,
+        tensor(DType::I8, &[2, 3])?,
+    );
+    let (out, flat, half_out) =
+        (tensor(DType::F32, &[2, 4])?, tensor(DType::F32, &[8])?, tensor(DType::F16, &[2, 4])?);
+    let (bias, scales) = (tensor(DType::F32, &[4])?, tensor(DType::F32, &[2])?);
+    let args = |x, out| LinearArgs::<B> { x, weights: &packed, epilogue: Epilogue::default(), out };
+    let float = || Activations::Float(&x.view);
+    let epilogue = |bias, residual| Epilogue::<B> { bias, activation: None, residual };
+    let plain = || args(float(), &out.view);
+    let activated = Epilogue { activation: Some(Activation::Silu), ..Epilogue::default() };
+    for (argument, args) in [
+        ("x", args(Activations::Float(&wide.view), &out.view)),
+        ("x", args(Activations::Float(&half.view), &out.view)),
+        ("x", args(Activations::Float(&x.view.narrow(0, 0..1)?), &out.view)),
+        ("x", args(Activations::Int8PerToken { q: &q.view, scales: &scales.view }, &out.view)),
+        ("out", args(float(), &flat.view)),
+        ("out", args(float(), &wide.view)),
+        ("out", args(float(), &half_out.view)),
+        ("out", args(Activations::Float(&wide.view.narrow(1, 0..3)?), &wide.view.narrow(1, 1..5)?)),
+        ("bias", LinearArgs { epilogue: epilogue(Some(&scales.view), None), ..plain() }),
+        ("bias", LinearArgs { weights: &gated, epilogue: epilogue(Some(&bias.view), None), ..plain() }),
+        ("residual", LinearArgs { epilogue: epilogue(None, Some(&half_out.view)), ..plain() }),
+        ("residual", LinearArgs { epilogue: epilogue(None, Some(&x.view)), ..plain() }),
+        ("out", LinearArgs { epilogue: epilogue(None, Some(&out.view)), ..plain() }),
+        ("activation", LinearArgs { weights: &gated, epilogue: activated, ..plain() }),
+    ] {
+        refused("linear", argument, args.check())?;
+    }
+    wide.untouched(stream)?;
+    out.untouched(stream)
+}
+
+fn int8_args<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let bare_spec = LinearSpec::w8a8(3, 4).with_output(DType::I32);
+    let weights = HostWeights::Int8PerChannel { q: &[1; 12], scales: &[1.0; 4] };
+    let bare = device.linear_pack(stream, weights.check(&bare_spec)?)?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (q, x, scales, few) = (
+        tensor(DType::I8, &[2, 3])?,
+        tensor(DType::F32, &[2, 3])?,
+        tensor(DType::F32, &[2])?,
+        tensor(DType::F32, &[1])?,
+    );
+    let (out, float_out, bias) =
+        (tensor(DType::I32, &[2, 4])?, tensor(DType::F32, &[2, 4])?, tensor(DType::F32, &[4])?);
+    let int8 = |q, scales| Activations::Int8PerToken { q, scales };
+    let plain = || LinearArgs::<B> {
+        x: int8(&q.view, &scales.view),
+        weights: &bare,
+        epilogue: Epilogue::default(),
+        out: &out.view,
+    };
+    let biased = Epilogue { bias: Some(&bias.view), ..Epilogue::default() };
+    for (argument, args) in [
+        ("x", LinearArgs { x: Activations::Float(&x.view), ..plain() }),
+        ("q", LinearArgs { x: int8(&x.view, &scales.view), ..plain() }),
+        ("scales", LinearArgs { x: int8(&q.view, &few.view), ..plain() }),
+        ("out", LinearArgs { out: &float_out.view, ..plain() }),
+        ("epilogue", LinearArgs { epilogue: biased, ..plain() }),
+    ] {
+        refused("linear", argument, args.check())?;
+    }
+    out.untouched(stream)
+}

@@ -1,0 +1,140 @@
+//! Packed weights: saved and restored, and refused where they belong elsewhere.
+
+use super::{Case, Operand, Weights, specs};
+use crate::{
+    case::{Fault, Verdict, ensure},
+    judge::same_bits,
+    poison::{Guarded, Layout},
+    random::Rng,
+};
+use halite_kernels::{
+    Backend, DType, Error, Stream, Support,
+    activation::Activation,
+    linear::{Epilogue, LinearArgs, LinearSpec, WeightFormat},
+};
+
+type Body<B> = fn(&B) -> Verdict;
+
+pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+    vec![
+        ("saved and restored: the same bytes, the same results", round_trip),
+        ("saved for another spec", other_spec),
+        ("truncated, extended, corrupted, empty", damaged),
+        ("one packing serves every number of rows, and clones share it", shared),
+    ]
+}
+
+/// All formats, plain and gated, that the backend runs.
+fn supported<B: Backend>(device: &B) -> Vec<LinearSpec> {
+    let shapes = [(1, 1), (33, 17), (64, 48), (130, 65)];
+    let plain = shapes.into_iter().flat_map(|(k, n)| specs(k, n));
+    let gated = plain.clone().filter(|spec| spec.output != DType::I32).map(|s| s.gated(Activation::Silu));
+    plain.chain(gated).filter(|spec| !matches!(device.linear_supports(spec), Support::No(_))).collect()
+}
+
+fn run<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    packed: &B::Packed,
+    rows: usize,
+) -> Result<Vec<u8>, Fault> {
+    let spec = packed.as_ref().clone();
+    let out = Guarded::<B>::output(stream, spec.output, &[rows, spec.out_features], Layout::Dense)?;
+    let case = Case::new(spec, rows);
+    let operand = Operand::<B>::new(stream, &mut Rng::new(77), &case)?;
+    stream.reserve(device.linear_workspace(packed, rows))?;
+    let (x, epilogue) = (operand.activations(), Epilogue::default());
+    device.linear(stream, LinearArgs::<B> { x, weights: packed, epilogue, out: &out.view }.check()?)?;
+    out.read_bytes(stream)
+}
+
+fn pack<B: Backend>(device: &B, stream: &mut B::Stream, spec: &LinearSpec) -> Result<B::Packed, Fault> {
+    let weights = Weights::new(&mut Rng::new(5), spec, super::Fill::Away);
+    Ok(device.linear_pack(stream, weights.host().check(spec)?)?)
+}
+
+fn layout_error<T>(what: &str, result: Result<T, Error>) -> Verdict {
+    match result {
+        Err(Error::Layout { operator: "linear", .. }) => Ok(()),
+        Err(error) => Err(Fault(format!("{what}: expected a layout error of linear, got {error:?}"))),
+        Ok(_) => Err(Fault(format!("{what}: saved weights were taken that do not fit"))),
+    }
+}
+
+fn round_trip<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in supported(device) {
+        let packed = pack(device, stream, &spec)?;
+        let saved = device.linear_save(stream, &packed)?;
+        // At an odd address too: saved weights come from files.
+        let shifted: Vec<u8> = std::iter::once(0xEE).chain(saved.iter().copied()).collect();
+        for bytes in [&saved[..], &shifted[1..]] {
+            let restored = device.linear_restore(stream, &spec, bytes)?;
+            ensure(*restored.as_ref() == spec, || format!("restored as {:?}", restored.as_ref()))?;
+            same_bits("saved again", &device.linear_save(stream, &restored)?, &saved)?;
+            for rows in [1, 5] {
+                let (before, after) = (
+                    run(device, stream, &packed, rows)?,
+                    run(device, stream, &restored, rows)?,
+                );
+                same_bits(&format!("{spec:?}, {rows} rows, restored"), &after, &before)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn other_spec<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let all = supported(device);
+    for spec in &all {
+        let packed = pack(device, stream, spec)?;
+        let saved = device.linear_save(stream, &packed)?;
+        // The output type does not change the packing, but the packed weights carry the whole spec.
+        for other in all.iter().filter(|other| *other != spec) {
+            layout_error(
+                &format!("saved for {spec:?}, asked for {other:?}"),
+                device.linear_restore(stream, other, &saved),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn damaged<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in [LinearSpec::w8a8(33, 17), LinearSpec::float(33, 17, WeightFormat::F32)] {
+        let packed = pack(device, stream, &spec)?;
+        let saved = device.linear_save(stream, &packed)?;
+        for length in [0, 1, 4, 7, 8, 16, 31, saved.len() / 2, saved.len() - 1] {
+            let result = device.linear_restore(stream, &spec, &saved[..length.min(saved.len() - 1)]);
+            layout_error(&format!("{length} of {} bytes", saved.len()), result)?;
+        }
+        let longer: Vec<u8> = saved.iter().copied().chain([0]).collect();
+        layout_error("a byte too many", device.linear_restore(stream, &spec, &longer))?;
+        // The header begins with what names the format; a flipped byte there is no longer ours.
+        for place in 0..4 {
+            let mut wrong = saved.clone();
+            wrong[place] ^= 0x20;
+            layout_error(&format!("byte {place} flipped"), device.linear_restore(stream, &spec, &wrong))?;
+        }
+        let noise: Vec<u8> = (0..saved.len()).map(|i| (i * 37) as u8).collect();
+        layout_error("noise of the right length", device.linear_restore(stream, &spec, &noise))?;
+    }
+    Ok(())
+}
+
+fn shared<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in supported(device) {
+        let packed = pack(device, stream, &spec)?;
+        let clone = packed.clone();
+        let before = run(device, stream, &packed, 3)?;
+        drop(packed);
+        for rows in [0, 1, 16, 2] {
+            run(device, stream, &clone, rows)?;
+        }
+        same_bits(&format!("{spec:?} by a clone"), &run(device, stream, &clone, 3)?, &before)?;
+    }
+    Ok(())
+}

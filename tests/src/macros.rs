@@ -1,0 +1,75 @@
+//! The macro that makes a backend's tests.
+
+/// One `#[test]` a group of cases, in a module of the given name.
+///
+/// The device expression gives `halite_hal::Result<B>`; with `if_present` before it, `Result<Option<B>>`, where `None`
+/// says that this machine cannot have the device: tests then say so, and fail where `CI=true`. With `invariant` before
+/// the name the backend claims batch invariance and is held to it.
+///
+/// ```ignore
+/// halite_parity::parity_tests!(invariant portable, Cpu::new(Options::default().tier(Tier::Portable)));
+/// halite_parity::parity_tests!(invariant avx512, if_present avx512());
+/// ```
+#[macro_export]
+macro_rules! parity_tests {
+    (invariant $name:ident, if_present $device:expr) => {
+        mod $name {
+            use super::*;
+            $crate::parity_tests!(@families $device);
+            $crate::parity_tests!(@invariance $device);
+        }
+    };
+    (invariant $name:ident, $device:expr) => {
+        $crate::parity_tests!(invariant $name, if_present ($device).map(Some));
+    };
+    ($name:ident, if_present $device:expr) => {
+        mod $name {
+            use super::*;
+            $crate::parity_tests!(@families $device);
+        }
+    };
+    ($name:ident, $device:expr) => {
+        $crate::parity_tests!($name, if_present ($device).map(Some));
+    };
+    (@families $device:expr) => {
+        $crate::parity_tests!(@family $device, device: tensors errors busy);
+        $crate::parity_tests!(@family $device, activation: edges supports random errors);
+        $crate::parity_tests!(
+            @family $device, attention: heads blocks lengths mixed extremes supports random errors
+        );
+        $crate::parity_tests!(@family $device, cache: edges supports random blocks errors);
+        $crate::parity_tests!(@family $device, embedding: edges supports random errors);
+        $crate::parity_tests!(
+            @family $device, linear: edges int8_exact epilogues supports random packed errors
+        );
+        $crate::parity_tests!(@family $device, norm: edges fused extremes supports random errors);
+        $crate::parity_tests!(@family $device, quantize: edges supports random errors);
+        $crate::parity_tests!(@family $device, rope: edges supports random views errors);
+        $crate::parity_tests!(
+            @family $device, sampling: greedy drawn random frequencies log_probs errors
+        );
+    };
+    (@invariance $device:expr) => {
+        $crate::parity_tests!(@family $device, invariance: rows attention letter);
+    };
+    (@family $device:expr, $family:ident: $($group:ident)*) => {
+        mod $family {
+            use super::*;
+            /// The groups that tests were made for.
+            #[allow(dead_code)]
+            pub(super) const GROUPS: &[&str] = &[$(stringify!($group)),*];
+            $(
+                #[test]
+                fn $group() -> Result<(), $crate::Failure> {
+                    let test = $crate::Test {
+                        family: stringify!($family),
+                        group: stringify!($group),
+                        package: env!("CARGO_PKG_NAME"),
+                        module: module_path!(),
+                    };
+                    $crate::run_test($device, test)
+                }
+            )*
+        }
+    };
+}

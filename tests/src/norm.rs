@@ -1,0 +1,282 @@
+//! Norms, judged: alone, with the residual, with the quantisation.
+
+use crate::{
+    case::{Group, Verdict},
+    judge::{judge, judge_quantised, refused, unsupported},
+    oracle,
+    poison::{Guarded, LAYOUTS, Layout},
+    random::Rng,
+    tolerance::Bound,
+};
+use halite_kernels::{
+    Backend, DType, Support,
+    norm::{NormArgs, NormKind, NormOut, NormResidual, NormSpec},
+};
+
+const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+const KINDS: [NormKind; 2] = [NormKind::Rms, NormKind::Layer];
+
+/// What the rows hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Magnitudes in [0.5, 1).
+    Away,
+    /// Zeros.
+    Zeros,
+    /// A mean that is 200 times the deviation: one-pass variances cancel.
+    Offset,
+    /// Magnitudes near 1e-20: their squares are subnormal.
+    Small,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What to compute.
+    pub spec: NormSpec,
+    /// Outer dimensions: `[rows]` or `[tokens, heads]`.
+    pub outer: Vec<usize>,
+    /// Columns.
+    pub columns: usize,
+    /// Whether a residual is added first.
+    pub residual: bool,
+    /// Whether a layer norm has a bias.
+    pub bias: bool,
+    /// Whether the result is quantised.
+    pub quantised: bool,
+    /// What the rows hold.
+    pub data: Data,
+    /// How tensors lie in memory.
+    pub layout: Layout,
+    /// Of the data.
+    pub seed: u64,
+}
+
+impl Case {
+    fn new(kind: NormKind, dtype: DType, outer: &[usize], columns: usize) -> Self {
+        let spec = match kind {
+            NormKind::Layer => NormSpec::layer(1e-5),
+            _ => NormSpec::rms(1e-5),
+        };
+        Case {
+            spec: spec.with_dtype(dtype),
+            outer: outer.to_vec(),
+            columns,
+            residual: false,
+            bias: kind == NormKind::Layer,
+            quantised: false,
+            data: Data::Away,
+            layout: Layout::Dense,
+            seed: columns as u64,
+        }
+    }
+}
+
+/// All groups of this family.
+pub fn groups<B: Backend>() -> Vec<Group<B>> {
+    vec![
+        Group::listed("norm", "edges", edges(), body),
+        Group::listed("norm", "fused", fused(), body),
+        Group::listed("norm", "extremes", extremes(), body),
+        Group::listed("norm", "supports", supports(), body),
+        Group::seeded("norm", "random", 60, random, body),
+        Group::bodies("norm", "errors", vec![("wrong specs, shapes, types and overlaps", errors)]),
+    ]
+}
+
+fn edges() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let columns = [1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 576, 1536, 5120];
+    for (number, columns) in columns.into_iter().enumerate() {
+        for kind in KINDS {
+            for outer in [&[0][..], &[1], &[5], &[2, 3], &[3, 0]] {
+                let layout = LAYOUTS[number % 3];
+                cases.push(Case { layout, ..Case::new(kind, DType::F32, outer, columns) });
+            }
+        }
+    }
+    cases
+}
+
+fn fused() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for columns in [1, 16, 17, 33, 64, 100, 576] {
+        for kind in KINDS {
+            for (residual, quantised) in [(true, false), (false, true), (true, true)] {
+                for outer in [&[4][..], &[3, 2], &[0]] {
+                    let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
+                    let case = Case::new(kind, DType::F32, outer, columns);
+                    cases.push(Case { residual, quantised, layout, ..case });
+                }
+            }
+        }
+    }
+    cases
+}
+
+fn extremes() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in KINDS {
+        for data in [Data::Zeros, Data::Offset, Data::Small] {
+            for quantised in [false, true] {
+                cases.push(Case { data, quantised, ..Case::new(kind, DType::F32, &[3], 65) });
+            }
+        }
+    }
+    cases
+}
+
+fn supports() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in FLOATS {
+        for kind in KINDS {
+            for residual in [false, true] {
+                for quantised in [false, true] {
+                    cases.push(Case { residual, quantised, ..Case::new(kind, dtype, &[3], 35) });
+                }
+            }
+        }
+    }
+    cases
+}
+
+fn random(seed: u64) -> Case {
+    let mut rng = Rng::new(seed);
+    let outer = if rng.coin() { vec![rng.below(9)] } else { vec![rng.below(5), rng.below(5)] };
+    let case = Case::new(rng.pick(&KINDS), rng.pick(&FLOATS), &outer, 1 + rng.below(200));
+    Case {
+        residual: rng.coin(),
+        quantised: rng.coin(),
+        bias: case.spec.kind == NormKind::Layer && rng.coin(),
+        layout: rng.pick(&[LAYOUTS[0], LAYOUTS[1], Layout::Heads { after: 2 }]),
+        seed,
+        ..case
+    }
+}
+
+fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
+    let Case { spec, columns, layout, .. } = case;
+    let (dtype, columns) = (spec.dtype, *columns);
+    let stream = &mut device.stream()?;
+    let mut rng = Rng::new(case.seed);
+    let dims: Vec<usize> = case.outer.iter().copied().chain([columns]).collect();
+    let rows: usize = case.outer.iter().product();
+    let data = |rng: &mut Rng| -> Vec<f32> {
+        let values = rng.aways(rows * columns);
+        let shape = |x: f32| match case.data {
+            Data::Away => x,
+            Data::Zeros => 0.0,
+            Data::Offset => 200.0 + x,
+            Data::Small => 1e-20 * x,
+        };
+        values.into_iter().map(shape).collect()
+    };
+    let (x, x_values) = Guarded::<B>::input(stream, dtype, &data(&mut rng), &dims, *layout)?;
+    let (residual, residual_values) = Guarded::<B>::input(stream, dtype, &data(&mut rng), &dims, *layout)?;
+    let sum = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
+    let (weight, weights) =
+        Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
+    let (bias, biases) =
+        Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
+    let out = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
+    let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
+    let scales = Guarded::<B>::output(stream, DType::F32, &case.outer, Layout::Dense)?;
+
+    let args = NormArgs {
+        spec,
+        x: &x.view,
+        residual: case.residual.then_some(NormResidual { residual: &residual.view, sum: &sum.view }),
+        weight: &weight.view,
+        bias: case.bias.then_some(&bias.view),
+        out: if case.quantised {
+            NormOut::Int8PerToken { q: &q.view, scales: &scales.view }
+        } else {
+            NormOut::Float(&out.view)
+        },
+    };
+    let ran = device.norm(stream, args.check()?);
+    if let Support::No(_) = device.norm_supports(spec) {
+        unsupported("norm", ran)?;
+        q.untouched(stream)?;
+        scales.untouched(stream)?;
+        sum.untouched(stream)?;
+        return out.untouched(stream);
+    }
+    ran?;
+
+    let mut input: Vec<Bound> = x_values.iter().map(|&x| Bound::exact(x)).collect();
+    if case.residual {
+        input = input.iter().zip(&residual_values).map(|(x, &r)| x.plus(Bound::exact(r))).collect();
+        let sums: Vec<Bound> = input.iter().map(|sum| sum.rounded(dtype)).collect();
+        judge("sum", &dims, &sum.read(stream)?, &sums)?;
+    } else {
+        sum.untouched(stream)?;
+    }
+    let mut expected = Vec::new();
+    for row in input.chunks_exact(columns) {
+        let bias = case.bias.then_some(biases.as_slice());
+        expected.extend(oracle::norm::row(spec.kind, f64::from(spec.eps), row, &weights, bias));
+    }
+    if case.quantised {
+        out.untouched(stream)?;
+        judge_quantised(columns, &expected, &q.read(stream)?, &scales.read(stream)?)
+    } else {
+        q.untouched(stream)?;
+        scales.untouched(stream)?;
+        let expected: Vec<Bound> = expected.into_iter().map(|y| y.rounded(dtype)).collect();
+        judge("out", &dims, &out.read(stream)?, &expected)
+    }
+}
+
+fn errors<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (x, y, z) =
+        (tensor(DType::F32, &[2, 3])?, tensor(DType::F32, &[2, 3])?, tensor(DType::F32, &[2, 3])?);
+    let (weight, bias) = (tensor(DType::F32, &[3])?, tensor(DType::F32, &[3])?);
+    let (half, flat, wide) =
+        (tensor(DType::F16, &[2, 3])?, tensor(DType::F32, &[6])?, tensor(DType::F32, &[2, 4])?);
+    let (q, scales) = (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?);
+    let (rms, layer) = (NormSpec::rms(1e-5), NormSpec::layer(1e-5));
+    let negative = NormSpec::rms(-1e-5);
+    let nan = NormSpec::rms(f32::NAN);
+    let float = |out| NormOut::<B>::Float(out);
+    let plain = NormArgs::<B> {
+        spec: &rms,
+        x: &x.view,
+        residual: None,
+        weight: &weight.view,
+        bias: None,
+        out: float(&y.view),
+    };
+    let with = |residual, sum| Some(NormResidual::<B> { residual, sum });
+    let empty = x.view.narrow(1, 0..0)?;
+    for (argument, args) in [
+        ("x", NormArgs { x: &flat.view, ..plain.clone() }),
+        ("x", NormArgs { x: &half.view, ..plain.clone() }),
+        ("columns", NormArgs { x: &empty, ..plain.clone() }),
+        ("eps", NormArgs { spec: &negative, ..plain.clone() }),
+        ("eps", NormArgs { spec: &nan, ..plain.clone() }),
+        ("weight", NormArgs { weight: &scales.view, ..plain.clone() }),
+        ("bias", NormArgs { bias: Some(&bias.view), ..plain.clone() }),
+        ("bias", NormArgs { spec: &layer, bias: Some(&scales.view), ..plain.clone() }),
+        ("residual", NormArgs { residual: with(&half.view, &z.view), ..plain.clone() }),
+        ("sum", NormArgs { residual: with(&z.view, &wide.view), ..plain.clone() }),
+        ("sum", NormArgs { residual: with(&z.view, &z.view), ..plain.clone() }),
+        ("sum", NormArgs { residual: with(&z.view, &x.view), ..plain.clone() }),
+        ("out", NormArgs { residual: with(&z.view, &y.view), ..plain.clone() }),
+        ("out", NormArgs { out: float(&x.view), ..plain.clone() }),
+        ("out", NormArgs { out: float(&half.view), ..plain.clone() }),
+        ("out", NormArgs { out: float(&wide.view), ..plain.clone() }),
+        ("q", NormArgs { out: NormOut::Int8PerToken { q: &y.view, scales: &scales.view }, ..plain.clone() }),
+        (
+            "scales",
+            NormArgs { out: NormOut::Int8PerToken { q: &q.view, scales: &weight.view }, ..plain.clone() },
+        ),
+    ] {
+        refused("norm", argument, args.check())?;
+    }
+    y.untouched(stream)?;
+    q.untouched(stream)?;
+    scales.untouched(stream)
+}

@@ -1,0 +1,94 @@
+//! Attention over whole sequences, without pages; formulas from `halite_kernels::attention`.
+
+use crate::tolerance::{Bound, U, exponential, summing};
+
+/// One sequence: its query rows are the last `q_len` of its positions.
+#[derive(Clone, Debug)]
+pub struct Sequence<'a> {
+    /// `[q_len, query_heads, head_dim]`.
+    pub q: &'a [f64],
+    /// `[kv_len, kv_heads, head_dim]`, as the cache stores it.
+    pub k: &'a [f64],
+    /// `[kv_len, kv_heads, value_head_dim]`, as the cache stores it.
+    pub v: &'a [f64],
+    /// Query rows.
+    pub q_len: usize,
+    /// Cached positions.
+    pub kv_len: usize,
+    /// Query heads.
+    pub query_heads: usize,
+    /// KV heads.
+    pub kv_heads: usize,
+    /// Elements of a key.
+    pub head_dim: usize,
+    /// Elements of a value.
+    pub value_head_dim: usize,
+    /// Factor of the scores.
+    pub scale: f64,
+}
+
+/// `(out [q_len, query_heads, value_head_dim], log_sum_exp [q_len, query_heads])` under a causal mask.
+pub fn causal(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
+    let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
+    for row in 0..sequence.q_len {
+        // May be negative: then the row sees nothing.
+        let own = sequence.kv_len as i64 - sequence.q_len as i64 + row as i64;
+        let visible = (own + 1).max(0) as usize;
+        for head in 0..sequence.query_heads {
+            let (values, lse) = one_row(sequence, row, head, visible);
+            out.extend(values);
+            log_sum_exp.push(lse);
+        }
+    }
+    (out, log_sum_exp)
+}
+
+fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: usize) -> (Vec<Bound>, Bound) {
+    let &Sequence { head_dim, value_head_dim, query_heads, kv_heads, scale, .. } = sequence;
+    if visible == 0 {
+        return (vec![Bound::exact(0.0); value_head_dim], Bound::exact(f64::NEG_INFINITY));
+    }
+    let kv_head = head / (query_heads / kv_heads);
+    let q = &sequence.q[(row * query_heads + head) * head_dim..][..head_dim];
+    let scores: Vec<Bound> = (0..visible)
+        .map(|j| {
+            let k = &sequence.k[(j * kv_heads + kv_head) * head_dim..][..head_dim];
+            Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale))
+        })
+        .collect();
+    let largest = scores.iter().map(|score| score.value).fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|score| (score.value - largest).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    // How far each weight may be off, relative: its score, the subtraction, the exponential; merging parts
+    // multiplies by further exponentials of no larger arguments.
+    let relative: Vec<f64> = scores
+        .iter()
+        .map(|score| {
+            let distance = score.value - largest;
+            score.error + U * distance.abs() + 2.0 * exponential(distance)
+        })
+        .collect();
+    let mut relative_total = summing(visible) + 8.0 * U;
+    for (weight, relative) in weights.iter().zip(&relative) {
+        relative_total += weight / total * relative;
+    }
+    let out = (0..value_head_dim)
+        .map(|column| {
+            let v = |j: usize| sequence.v[(j * kv_heads + kv_head) * value_head_dim + column];
+            let value: f64 = (0..visible).map(|j| weights[j] * v(j)).sum::<f64>() / total;
+            let mut error = 0.0;
+            for (j, weight) in weights.iter().enumerate() {
+                let p = weight / total;
+                error += p * (relative[j] * (v(j) - value).abs() + (summing(visible) + 8.0 * U) * v(j).abs());
+            }
+            // Weights below the smallest normal may be flushed.
+            let least = 1e-37 * (1.0 + (0..visible).map(|j| v(j).abs()).fold(0.0, f64::max));
+            Bound { value, error: error + (summing(visible) + 8.0 * U) * value.abs() + least }
+        })
+        .collect();
+    let value = largest + total.ln();
+    // The maximum is off as the scores are; `ln` has an absolute error of a few units.
+    let peak = scores.iter().map(|score| score.error).fold(0.0, f64::max);
+    let error = relative_total + peak + 8.0 * U + 4.0 * U * (largest.abs() + total.ln().abs());
+    (out, Bound { value, error })
+}

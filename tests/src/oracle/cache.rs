@@ -1,0 +1,57 @@
+//! The KV cache as a plain array of token slots; formulas and layout from `halite_kernels::cache`.
+
+use crate::poison::{encode, pattern};
+use halite_kernels::cache::KvSpec;
+
+/// A cache in the canonical layout: block, layer, keys `[block_size, kv_heads, head_dim]`, then values.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    spec: KvSpec,
+    /// All blocks, one after the other.
+    pub bytes: Vec<u8>,
+}
+
+impl Blocks {
+    /// All slots poisoned.
+    pub fn poisoned(spec: &KvSpec, blocks: usize) -> Self {
+        let row = spec.head_dim + spec.value_head_dim;
+        let elements = blocks * spec.layers * spec.block_size * spec.kv_heads * row;
+        Blocks { spec: spec.clone(), bytes: pattern(spec.dtype).repeat(elements) }
+    }
+
+    /// Bytes of one block.
+    pub fn block_bytes(&self) -> usize {
+        let KvSpec { layers, kv_heads, head_dim, value_head_dim, block_size, dtype, .. } = self.spec;
+        layers * block_size * kv_heads * (head_dim + value_head_dim) * dtype.size()
+    }
+
+    /// Writes one token's keys `[kv_heads, head_dim]` and values `[kv_heads, value_head_dim]`.
+    pub fn write(&mut self, layer: usize, slot: usize, k: &[f32], v: &[f32]) {
+        let KvSpec { kv_heads, head_dim, value_head_dim, block_size, dtype, .. } = self.spec;
+        let (block, place) = (slot / block_size, slot % block_size);
+        let layer_elements = block_size * kv_heads * (head_dim + value_head_dim);
+        let layer_start = (block * self.spec.layers + layer) * layer_elements;
+        let keys = layer_start + place * kv_heads * head_dim;
+        let values = layer_start + block_size * kv_heads * head_dim + place * kv_heads * value_head_dim;
+        for (start, data) in [(keys, k), (values, v)] {
+            for (i, &x) in data.iter().enumerate() {
+                let size = dtype.size();
+                self.bytes[(start + i) * size..][..size].copy_from_slice(&encode(dtype, x));
+            }
+        }
+    }
+
+    /// One block's bytes.
+    pub fn block(&self, block: usize) -> &[u8] {
+        &self.bytes[block * self.block_bytes()..][..self.block_bytes()]
+    }
+
+    /// Copies blocks, all reads before all writes.
+    pub fn copy(&mut self, pairs: &[(u32, u32)]) {
+        let before = self.clone();
+        let size = self.block_bytes();
+        for &(from, to) in pairs {
+            self.bytes[to as usize * size..][..size].copy_from_slice(before.block(from as usize));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Linear layers; formulas from `halite_kernels::linear`.
+
+use crate::tolerance::Bound;
+use halite_hal::DType;
+use halite_kernels::activation::Activation;
+
+/// Exact integer sums `x · Wᵀ`, `[rows, weight_rows]`.
+pub fn integer_sums(x: &[i8], w: &[i8], rows: usize, weight_rows: usize) -> Vec<i64> {
+    let k = if weight_rows == 0 { 0 } else { w.len() / weight_rows };
+    let mut sums = Vec::with_capacity(rows * weight_rows);
+    for row in 0..rows {
+        for n in 0..weight_rows {
+            let (x, w) = (&x[row * k..][..k], &w[n * k..][..k]);
+            sums.push(x.iter().zip(w).map(|(&x, &w)| i64::from(x) * i64::from(w)).sum());
+        }
+    }
+    sums
+}
+
+/// Sums of products of floats, `[rows, weight_rows]`.
+pub fn float_sums(x: &[f64], w: &[f64], rows: usize, weight_rows: usize) -> Vec<Bound> {
+    let k = if weight_rows == 0 { 0 } else { w.len() / weight_rows };
+    let mut sums = Vec::with_capacity(rows * weight_rows);
+    for row in 0..rows {
+        for n in 0..weight_rows {
+            let (x, w) = (&x[row * k..][..k], &w[n * k..][..k]);
+            sums.push(Bound::sum(x.iter().zip(w).map(|(x, w)| x * w)));
+        }
+    }
+    sums
+}
+
+/// An integer sum with its two scales; `i32` to F32 rounds once.
+pub fn scaled(sum: i64, weight_scale: f64, row_scale: f64) -> Bound {
+    Bound::exact(sum as f64)
+        .plus(Bound::exact(0.0))
+        .times(Bound::exact(weight_scale))
+        .times(Bound::exact(row_scale))
+}
+
+/// What happens to the products of one layer.
+#[derive(Clone, Debug)]
+pub struct After<'a> {
+    /// Columns of the output.
+    pub out_features: usize,
+    /// `[weight_rows]`.
+    pub bias: Option<&'a [f64]>,
+    /// Of a layer without a gate.
+    pub activation: Option<Activation>,
+    /// Of a gated layer.
+    pub gate: Option<Activation>,
+    /// `[rows, out_features]`.
+    pub residual: Option<&'a [f64]>,
+    /// Type of the output.
+    pub output: DType,
+}
+
+/// The products, `[rows, weight_rows]`, through bias, activation or gate, residual and rounding.
+pub fn epilogue(products: &[Bound], after: &After<'_>) -> Vec<Bound> {
+    let n = after.out_features;
+    let weight_rows = if after.gate.is_some() { 2 * n } else { n };
+    let biased = |row: &[Bound], column: usize| match after.bias {
+        Some(bias) => row[column].plus(Bound::exact(bias[column])),
+        None => row[column],
+    };
+    let mut out = Vec::new();
+    for (r, row) in products.chunks_exact(weight_rows).enumerate() {
+        for column in 0..n {
+            let mut y = biased(row, column);
+            if let Some(activation) = after.activation {
+                y = y.activated(activation);
+            }
+            if let Some(gate) = after.gate {
+                y = y.activated(gate).times(biased(row, n + column));
+            }
+            if let Some(residual) = after.residual {
+                y = y.plus(Bound::exact(residual[r * n + column]));
+            }
+            out.push(y.rounded(after.output));
+        }
+    }
+    out
+}

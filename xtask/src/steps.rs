@@ -1,0 +1,178 @@
+//! The table of steps that `cargo xtask test` runs.
+//!
+//! No step has a way to skip itself: what cannot run has failed and says why, on every machine.
+
+use crate::command::Invocation;
+use crate::runner::{Step, Work};
+use crate::{files, requirements};
+
+/// The name that `halite pull` knows the model of the golden tests by.
+const MODEL: &str = "smollm2-135m";
+
+/// The crates that people link or install, each of which must build without its siblings' features.
+const PUBLISHED: &[&str] = &[
+    "halite-hal",
+    "halite-kernels",
+    "halite-cpu",
+    "halite",
+    "halite-engine",
+    "halite-server",
+    "halite-parity",
+];
+
+/// All steps, cheap ones first. A step comes after the steps it needs.
+pub(crate) fn table() -> Vec<Step> {
+    vec![
+        Step {
+            name: "tools",
+            proves: "rustfmt, clippy, Python and pip are installed",
+            needs: &[],
+            set_up: true,
+            work: Work::Function(requirements::tools),
+        },
+        Step {
+            name: "files",
+            proves: "small files, no large blobs, nothing unfinished or ignored, unsafe only where allowed",
+            needs: &[],
+            set_up: false,
+            work: Work::Function(files::check),
+        },
+        cargo("fmt", "rustfmt's form", &["tools"], &[&["fmt", "--all", "--check"]]),
+        cargo(
+            "clippy",
+            "no warning of rustc or clippy in any target with all features",
+            &["tools"],
+            &[&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]],
+        ),
+        Step {
+            set_up: true,
+            ..cargo(
+                "model",
+                "the default model is fetched, verified and cached",
+                &["tools"],
+                &[&["run", "--package", "halite-server", "--", "pull", MODEL]],
+            )
+        },
+        cargo(
+            "test",
+            "unit, parity, property and golden tests",
+            &["model"],
+            &[&[
+                "test",
+                "--workspace",
+                "--all-features",
+                "--no-fail-fast",
+                "--lib",
+                "--bins",
+                "--tests",
+                "--examples",
+            ]],
+        ),
+        cargo(
+            "doctest",
+            "the examples in the documentation compile and hold",
+            &[],
+            &[&["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]],
+        ),
+        Step {
+            name: "alone",
+            proves: "each published crate builds alone, with and without its default features",
+            needs: &[],
+            set_up: false,
+            work: Work::Commands(each_alone(PUBLISHED)),
+        },
+        Step {
+            name: "doc",
+            proves: "the documentation builds without warnings",
+            needs: &[],
+            set_up: false,
+            work: Work::Commands(vec![
+                Invocation::cargo(&["doc", "--workspace", "--lib", "--all-features", "--no-deps"])
+                    .env("RUSTDOCFLAGS", "-D warnings"),
+            ]),
+        },
+        Step {
+            name: "cargo-deny",
+            proves: "cargo-deny is built",
+            needs: &[],
+            set_up: true,
+            work: Work::Function(requirements::cargo_deny),
+        },
+        Step {
+            name: "deny",
+            proves: "licences, bans and sources of every dependency are allowed",
+            needs: &["cargo-deny"],
+            set_up: false,
+            work: Work::Function(requirements::deny_check),
+        },
+    ]
+}
+
+fn cargo(
+    name: &'static str,
+    proves: &'static str,
+    needs: &'static [&'static str],
+    commands: &[&[&str]],
+) -> Step {
+    let commands = commands.iter().map(|arguments| Invocation::cargo(arguments)).collect();
+    Step { name, proves, needs, set_up: false, work: Work::Commands(commands) }
+}
+
+/// `-p` alone matters: a workspace build unites features, and hides one that a crate forgot to ask for.
+fn each_alone(packages: &[&str]) -> Vec<Invocation> {
+    let one = |package| {
+        [
+            Invocation::cargo(&["check", "--package", package]),
+            Invocation::cargo(&["check", "--package", package, "--no-default-features"]),
+        ]
+    };
+    packages.iter().flat_map(|package| one(package)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::runner::Selection;
+
+    #[test]
+    fn names_are_distinct_and_every_need_comes_earlier() {
+        let mut earlier = BTreeSet::new();
+        for step in table() {
+            for need in step.needs {
+                assert!(earlier.contains(need), "{} needs {need}, which does not come earlier", step.name);
+            }
+            assert!(earlier.insert(step.name), "two steps are called {}", step.name);
+        }
+    }
+
+    #[test]
+    fn set_up_needs_no_check() {
+        let table = table();
+        let set_up: Vec<&str> = table.iter().filter(|step| step.set_up).map(|step| step.name).collect();
+        assert_eq!(Selection::of(&table, &set_up).unwrap(), Selection::set_up(&table));
+    }
+
+    #[test]
+    fn every_crate_that_may_be_published_is_listed() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let metadata = Invocation::cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+        let metadata: serde_json::Value =
+            serde_json::from_slice(&metadata.capture(root.as_ref()).unwrap()).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        // `publish = false` is an empty list of registries.
+        let published = packages.iter().filter(|package| package["publish"].is_null());
+        let names: BTreeSet<&str> = published.map(|package| package["name"].as_str().unwrap()).collect();
+        assert_eq!(names, PUBLISHED.iter().copied().collect());
+    }
+
+    #[test]
+    fn every_published_crate_is_checked_both_ways() {
+        let lines: Vec<String> = each_alone(&["halite-hal"]).iter().map(ToString::to_string).collect();
+        let expected =
+            ["cargo check --package halite-hal", "cargo check --package halite-hal --no-default-features"];
+        assert_eq!(lines, expected);
+        assert_eq!(each_alone(PUBLISHED).len(), 2 * PUBLISHED.len());
+    }
+}
