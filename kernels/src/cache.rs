@@ -332,3 +332,31 @@ pub trait KvCacheOps: Device {
         import: Checked<BlockImport<'_>>,
     ) -> Result<()>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_overflow_are_refused() {
+        let spec = KvSpec::new(32, 32, 128);
+        assert_eq!(spec.block_bytes(), Ok(32 * 16 * 32 * 256 * 2));
+        assert_eq!(
+            spec.cache_bytes(64_000),
+            Ok(64_000 * 32 * 16 * 32 * 256 * 2),
+            "beyond 2^31 elements is fine"
+        );
+        assert!(matches!(spec.cache_bytes(1 << 31), Err(Error::Limit { argument: "blocks", .. })));
+        for huge in [
+            KvSpec { head_dim: usize::MAX, ..spec.clone() },
+            KvSpec { layers: usize::MAX, ..spec.clone() },
+            KvSpec { block_size: 1 << 60, ..spec.clone() },
+        ] {
+            assert!(matches!(huge.block_bytes(), Err(Error::Limit { argument: "bytes", .. })), "{huge:?}");
+        }
+        assert!(matches!(
+            KvSpec::new(1, 0, 64).block_bytes(),
+            Err(Error::Argument { argument: "kv_heads", .. })
+        ));
+    }
+}

@@ -301,3 +301,49 @@ pub trait Linear: Device {
     /// The device's.
     fn linear(&self, stream: &mut Self::Stream, args: Checked<LinearArgs<'_, Self>>) -> Result<()>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn specs_that_make_no_sense_are_refused() {
+        let int8 = LinearSpec::w8a8(64, 32);
+        assert!(int8.clone().with_output(DType::I32).check().is_ok());
+        for (bad, argument) in [
+            (LinearSpec::w8a8(0, 32), "in_features"),
+            (LinearSpec::w8a8(64, 0), "out_features"),
+            (LinearSpec::w8a8(MAX_INT8_IN_FEATURES + 1, 1), "in_features"),
+            (LinearSpec { weights: WeightFormat::F32, ..int8.clone() }, "activations"),
+            (int8.clone().with_output(DType::I8), "output"),
+            (int8.clone().gated(Activation::Silu).with_output(DType::I32), "output"),
+            (LinearSpec::float(8, 8, WeightFormat::F32).with_output(DType::I32), "output"),
+            (LinearSpec::float(usize::MAX, 8, WeightFormat::F32), "weight bytes"),
+            (LinearSpec::float(8, usize::MAX, WeightFormat::F32).gated(Activation::Silu), "weight bytes"),
+        ] {
+            match bad.check().unwrap_err() {
+                Error::Argument { argument: found, .. } | Error::Limit { argument: found, .. } => {
+                    assert_eq!(found, argument, "{bad:?}");
+                }
+                other => panic!("{bad:?}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn host_weights_are_held_against_their_spec() {
+        let spec = LinearSpec::w8a8(4, 2);
+        let q = [0i8; 8];
+        let check =
+            |q: &[i8], scales: &[f32]| HostWeights::Int8PerChannel { q, scales }.check(&spec).map(|_| ());
+        assert!(check(&q, &[1.0, 2.0]).is_ok());
+        assert!(check(&q[1..], &[1.0, 2.0]).is_err());
+        assert!(check(&q, &[1.0]).is_err());
+        for bad in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let error = check(&q, &[1.0, bad]).unwrap_err();
+            assert!(error.to_string().contains("row 1"), "{error}");
+        }
+        assert!(HostWeights::F32(&[0.0; 8]).check(&spec).is_err(), "another format");
+    }
+}

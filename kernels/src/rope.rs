@@ -220,3 +220,58 @@ pub trait Rope: Device {
     /// The device's.
     fn rope(&self, stream: &mut Self::Stream, args: Checked<RopeArgs<'_, Self>>) -> Result<()>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scaled(scaling: RopeScaling) -> Vec<f64> {
+        RopeSpec::new(128, RopeStyle::HalfSplit, 1).with_theta(500_000.0).with_scaling(scaling).frequencies()
+    }
+
+    #[test]
+    fn llama3_keeps_high_frequencies_and_stretches_low_ones() {
+        let plain = scaled(RopeScaling::None);
+        let llama3 = scaled(RopeScaling::Llama3 {
+            factor: 8.0,
+            low_freq_factor: 1.0,
+            high_freq_factor: 4.0,
+            original_context: 8192,
+        });
+        for (pair, (plain, scaled)) in plain.iter().zip(&llama3).enumerate() {
+            let wavelength = std::f64::consts::TAU / plain;
+            if wavelength < 8192.0 / 4.0 {
+                assert_eq!(scaled, plain, "pair {pair}");
+            } else if wavelength > 8192.0 {
+                assert!((scaled * 8.0 / plain - 1.0).abs() < 1e-12, "pair {pair}");
+            } else {
+                assert!(*scaled < *plain && *scaled > plain / 8.0, "pair {pair}");
+            }
+        }
+        assert!(llama3.is_sorted_by(|a, b| a > b), "the order of frequencies stays");
+    }
+
+    #[test]
+    fn linear_scaling_divides() {
+        let halved: Vec<f64> = scaled(RopeScaling::None).iter().map(|freq| freq / 2.0).collect();
+        assert_eq!(scaled(RopeScaling::Linear { factor: 2.0 }), halved);
+    }
+
+    #[test]
+    fn specs_that_make_no_sense_are_refused() {
+        let spec = || RopeSpec::new(64, RopeStyle::Interleaved, 10);
+        let factor = RopeScaling::Linear { factor: 0.0 };
+        for bad in [
+            spec().with_rotary_dim(0),
+            spec().with_rotary_dim(3),
+            spec().with_rotary_dim(66),
+            spec().with_theta(0.0),
+            spec().with_theta(f32::INFINITY),
+            spec().with_scaling(factor),
+            RopeSpec { max_positions: usize::MAX, ..spec() },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+        assert!(spec().with_rotary_dim(32).check().is_ok());
+    }
+}

@@ -231,3 +231,42 @@ pub trait Sampling: Device {
     /// The device's.
     fn log_probs(&self, stream: &mut Self::Stream, args: Checked<LogProbArgs<'_, Self>>) -> Result<()>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_uniform_and_depend_on_seed_and_position() {
+        let draws: Vec<f32> = (0..4096).map(|position| uniform(7, position)).collect();
+        assert!(draws.iter().all(|draw| (0.0..1.0).contains(draw)));
+        // 16 bins of 256 expected draws each; 5 standard deviations are 80.
+        for bin in 0..16 {
+            let count = draws.iter().filter(|&&draw| (draw * 16.0) as usize == bin).count();
+            assert!((176..=336).contains(&count), "bin {bin}: {count}");
+        }
+        assert_ne!(uniform(7, 0), uniform(8, 0));
+        assert_ne!(uniform(0, 1), uniform(1, 0), "seed and position are not interchangeable");
+        // The contract's own numbers: a backend that draws others breaks every stored seed.
+        assert_eq!([uniform(0, 0), uniform(42, 7)], [0.652_448_5, 0.086_031_735]);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        let greedy = SamplingParams::greedy;
+        for (params, argument) in [
+            (SamplingParams { temperature: -1.0, ..greedy() }, "temperature"),
+            (SamplingParams { temperature: f32::NAN, ..greedy() }, "temperature"),
+            (greedy().with_top_p(0.0), "top_p"),
+            (greedy().with_top_p(f32::NAN), "top_p"),
+            (greedy().with_min_p(1.5), "min_p"),
+        ] {
+            let error = params.check().unwrap_err();
+            assert!(
+                matches!(error, crate::Error::Argument { argument: found, .. } if found == argument),
+                "{error}"
+            );
+        }
+        assert!(greedy().check().is_ok());
+    }
+}
