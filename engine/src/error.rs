@@ -46,7 +46,9 @@ pub enum EngineError {
         got: String,
     },
     /// A token id that the model does not have.
-    #[error("token {index} of the prompt has the id {id}; the model's vocabulary has {vocabulary} ids, from 0 on")]
+    #[error(
+        "token {index} of the prompt has the id {id}; the model's vocabulary has {vocabulary} ids, from 0 on"
+    )]
     UnknownToken {
         /// Its place in the prompt.
         index: usize,

@@ -1,4 +1,5 @@
 //! Conversations become prompts in which only the template's control tokens are control tokens.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
 #[path = "fixtures/text/byte_vocabulary.rs"]
 mod byte_vocabulary;
@@ -33,10 +34,14 @@ fn added_and_text(ids: &[u32]) -> (Vec<String>, String) {
 
 #[test]
 fn honest_conversations_are_encoded_as_the_rendered_text() {
-    let messages = vec![ChatMessage::new("user", "hello <b> 한국어 | > "), ChatMessage::new("assistant", "<think>hm")];
+    let messages =
+        vec![ChatMessage::new("user", "hello <b> 한국어 | > "), ChatMessage::new("assistant", "<think>hm")];
     let tokenizer = Tokenizer::new(byte_vocabulary(&[])).unwrap();
     let rendered = ChatTemplate::new(TEMPLATE).unwrap().render(&ChatInput::new(messages.clone())).unwrap();
-    assert_eq!(encode(TEMPLATE, messages).unwrap(), tokenizer.encode(&rendered, SpecialTokens::Parse).unwrap());
+    assert_eq!(
+        encode(TEMPLATE, messages).unwrap(),
+        tokenizer.encode(&rendered, SpecialTokens::Parse).unwrap()
+    );
 }
 
 #[test]
@@ -72,7 +77,8 @@ fn every_part_of_the_input_is_guarded() {
 #[test]
 fn halves_of_a_token_do_not_join() {
     let messages = vec![ChatMessage::new("user", "a<|en"), ChatMessage::new("user", "d|>b")];
-    let (added, text) = added_and_text(&encode("{% for m in messages %}{{ m.content }}{% endfor %}", messages).unwrap());
+    let (added, text) =
+        added_and_text(&encode("{% for m in messages %}{{ m.content }}{% endfor %}", messages).unwrap());
     assert!(added.is_empty(), "{added:?}");
     assert_eq!(text, "a<|end|>b");
 }
@@ -80,7 +86,9 @@ fn halves_of_a_token_do_not_join() {
 #[test]
 fn noncharacters_in_the_text_stay() {
     let content = "x\u{FDD0}\u{FDD1}<|end|>";
-    let (added, text) = added_and_text(&encode("{{ messages[0].content }}", vec![ChatMessage::new("user", content)]).unwrap());
+    let (added, text) = added_and_text(
+        &encode("{{ messages[0].content }}", vec![ChatMessage::new("user", content)]).unwrap(),
+    );
     assert_eq!((added.len(), text.as_str()), (0, content));
     let all: String = ('\u{FDD0}'..='\u{FDEF}').collect();
     assert!(encode("{{ messages[0].content }}", vec![ChatMessage::new("user", all)]).is_err());
@@ -88,7 +96,8 @@ fn noncharacters_in_the_text_stay() {
 
 #[test]
 fn a_refusal_reaches_the_caller() {
-    let error = encode("{{ raise_exception('no ' + messages[0].role) }}", vec![ChatMessage::new("user", "")]).unwrap_err();
+    let error = encode("{{ raise_exception('no ' + messages[0].role) }}", vec![ChatMessage::new("user", "")])
+        .unwrap_err();
     assert!(matches!(&error, TextError::TemplateRefused { message } if message == "no user"), "{error}");
 }
 

@@ -1,4 +1,5 @@
 //! Chat templates: right like `transformers`, and bounded whatever they do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,8 +11,10 @@ fn render(template: &str) -> Result<String, TextError> {
 }
 
 fn conversation() -> ChatInput {
-    let mut input =
-        ChatInput::new(vec![ChatMessage::new("user", "  Hello World\n"), ChatMessage::new("assistant", "Hi!")]);
+    let mut input = ChatInput::new(vec![
+        ChatMessage::new("user", "  Hello World\n"),
+        ChatMessage::new("assistant", "Hi!"),
+    ]);
     input.bos_token = "<s>".into();
     input.eos_token = "</s>".into();
     input
@@ -59,7 +62,9 @@ fn python_methods() {
     for (expression, expected) in cases {
         assert_eq!(render(&format!("{{{{ {expression} }}}}")).unwrap(), expected, "{expression}");
     }
-    for wrong in ["'a'.nonsense()", "'a'.split('')", "', '.join([1])", "[1].index(2)", "'a'.startswith(1)", "{}.pop()"] {
+    for wrong in
+        ["'a'.nonsense()", "'a'.split('')", "', '.join([1])", "[1].index(2)", "'a'.startswith(1)", "{}.pop()"]
+    {
         let error = render(&format!("{{{{ {wrong} }}}}")).unwrap_err();
         assert!(matches!(error, TextError::Template { .. }), "{wrong}: {error}");
     }
@@ -68,7 +73,8 @@ fn python_methods() {
 #[test]
 fn json_is_written_as_python_writes_it() {
     let mut input = conversation();
-    input.tools = Some(json!([{"type": "function", "function": {"name": "f", "a": [1, 2.5, null, true], "e": {}}}]));
+    input.tools =
+        Some(json!([{"type": "function", "function": {"name": "f", "a": [1, 2.5, null, true], "e": {}}}]));
     let template = ChatTemplate::new("{{ tools | tojson }}").unwrap();
     // json.dumps(tools, ensure_ascii=False): keys keep their order, a space follows commas and colons.
     let expected = r#"[{"type": "function", "function": {"name": "f", "a": [1, 2.5, null, true], "e": {}}}]"#;
@@ -81,7 +87,10 @@ fn json_is_written_as_python_writes_it() {
 #[test]
 fn loop_controls_and_the_date() {
     assert_eq!(render("{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}{% if i > 3 %}{% break %}{% endif %}{{ i }}{% endfor %}").unwrap(), "013");
-    let template = ChatTemplate::new("{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}none{% endif %}").unwrap();
+    let template = ChatTemplate::new(
+        "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}none{% endif %}",
+    )
+    .unwrap();
     let mut input = conversation();
     assert_eq!(template.render(&input).unwrap(), "none");
     input.now = Some(UNIX_EPOCH + Duration::from_secs(951_782_400));
@@ -104,7 +113,12 @@ fn a_refusal_carries_the_templates_message() {
 
 #[test]
 fn broken_templates_say_where() {
-    for (template, part) in [("\n{% if %}", "2"), ("{{ nothing.at.all }}", "undefined"), ("{% include 'x' %}", "include"), ("{{ 1 // 0 }}", "")] {
+    for (template, part) in [
+        ("\n{% if %}", "2"),
+        ("{{ nothing.at.all }}", "undefined"),
+        ("{% include 'x' %}", "include"),
+        ("{{ 1 // 0 }}", ""),
+    ] {
         let message = render(template).unwrap_err().to_string();
         assert!(message.contains(part), "{template}: {message}");
     }
@@ -113,7 +127,8 @@ fn broken_templates_say_where() {
 #[test]
 fn endless_work_runs_out_of_fuel() {
     let loops = "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
-    let doubling = "{% set n = namespace(s='aaaa') %}{% for i in range(64) %}{% set n.s = n.s ~ n.s %}{% endfor %}";
+    let doubling =
+        "{% set n = namespace(s='aaaa') %}{% for i in range(64) %}{% set n.s = n.s ~ n.s %}{% endfor %}";
     for template in [
         loops,
         doubling,
@@ -138,9 +153,14 @@ fn endless_work_runs_out_of_fuel() {
 #[test]
 fn lists_that_share_their_parts_are_not_printed() {
     let bomb = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}";
-    for use_it in ["{{ n.x }}", "{{ n.x | string | length }}", "{{ n.x | tojson | length }}", "{{ {'k': n.x} }}"] {
+    for use_it in
+        ["{{ n.x }}", "{{ n.x | string | length }}", "{{ n.x | tojson | length }}", "{{ {'k': n.x} }}"]
+    {
         let error = render(&format!("{bomb}{use_it}")).unwrap_err();
-        assert!(matches!(error, TextError::Template { .. } | TextError::TemplateOutOfFuel { .. }), "{use_it}: {error}");
+        assert!(
+            matches!(error, TextError::Template { .. } | TextError::TemplateOutOfFuel { .. }),
+            "{use_it}: {error}"
+        );
     }
     assert_eq!(render("{{ [1, {'a': ['b']}] }}").unwrap(), "[1, {'a': ['b']}]");
 }
@@ -149,10 +169,14 @@ fn lists_that_share_their_parts_are_not_printed() {
 fn the_deepest_list_that_fuel_can_build_does_not_overflow_the_stack() {
     let deep = |levels: usize, use_it: &str| {
         let build = "{% set n.x = [n.x] %}".repeat(10);
-        format!("{{% set n = namespace(x=[]) %}}{{% for i in range({levels}) %}}{build}{{% endfor %}}{use_it}")
+        format!(
+            "{{% set n = namespace(x=[]) %}}{{% for i in range({levels}) %}}{build}{{% endfor %}}{use_it}"
+        )
     };
     for levels in [1000, 10_000, 15_000, 17_500, 99_999] {
-        for use_it in ["{{ n.x }}", "{{ n.x == [n.x] }}", "{{ (n.x ~ '') | length }}", "{{ n.x | tojson }}", "ok"] {
+        for use_it in
+            ["{{ n.x }}", "{{ n.x == [n.x] }}", "{{ (n.x ~ '') | length }}", "{{ n.x | tojson }}", "ok"]
+        {
             // An answer or an error: what counts is that the process goes on.
             let _ = render(&deep(levels, use_it));
         }
@@ -163,7 +187,9 @@ fn the_deepest_list_that_fuel_can_build_does_not_overflow_the_stack() {
 fn output_source_and_time_have_limits() {
     let mut limits = TemplateLimits::default();
     limits.output_bytes = 10;
-    let template = ChatTemplate::with_limits("{{ 'a' * 10 }}{% if add_generation_prompt %}a{% endif %}", limits).unwrap();
+    let template =
+        ChatTemplate::with_limits("{{ 'a' * 10 }}{% if add_generation_prompt %}a{% endif %}", limits)
+            .unwrap();
     let mut input = conversation();
     let error = template.render(&input).unwrap_err();
     assert!(matches!(error, TextError::TemplateOutputTooLong { limit: 10 }), "{error}");

@@ -1,4 +1,5 @@
 //! Incremental decoding and stop strings: nothing lost, nothing early, however the text is cut.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
 #[path = "fixtures/text/byte_vocabulary.rs"]
 mod byte_vocabulary;
@@ -44,8 +45,10 @@ fn pieces_equal_the_whole_wherever_it_is_cut() {
 #[test]
 fn a_character_appears_with_its_last_byte() {
     let tokenizer = Tokenizer::new(byte_vocabulary(&[])).unwrap();
-    let ids: Vec<u32> =
-        "🙂".bytes().map(|b| tokenizer.token_id(&byte_vocabulary::char_of_byte(b).to_string()).unwrap()).collect();
+    let ids: Vec<u32> = "🙂"
+        .bytes()
+        .map(|b| tokenizer.token_id(&byte_vocabulary::char_of_byte(b).to_string()).unwrap())
+        .collect();
     assert_eq!(streamed(&tokenizer, &ids).0, ["", "", "", "🙂", ""]);
     assert_eq!(streamed(&tokenizer, &ids[..3]).0, ["", "", "", "\u{FFFD}"]);
     // A broken character is replaced as soon as that is certain.
@@ -74,7 +77,9 @@ proptest! {
 fn cut(text: &str, stops: &[String]) -> (String, Option<usize>) {
     for end in 1..=text.len() {
         let complete = |stop: &String| text.as_bytes()[..end].ends_with(stop.as_bytes());
-        let longest = (0..stops.len()).filter(|&i| complete(&stops[i])).max_by_key(|&i| (stops[i].len(), usize::MAX - i));
+        let longest = (0..stops.len())
+            .filter(|&i| complete(&stops[i]))
+            .max_by_key(|&i| (stops[i].len(), usize::MAX - i));
         if let Some(index) = longest {
             return (text[..end - stops[index].len()].to_owned(), Some(index));
         }
@@ -96,7 +101,8 @@ fn matched(pieces: &[&str], stops: &[String]) -> (String, Option<usize>) {
             return (shown + &matcher.finish(), progress.stopped);
         }
         // Held back: exactly the longest end of the text that begins a stop string.
-        let begins = |at: &usize| given.is_char_boundary(*at) && stops.iter().any(|s| s.starts_with(&given[*at..]));
+        let begins =
+            |at: &usize| given.is_char_boundary(*at) && stops.iter().any(|s| s.starts_with(&given[*at..]));
         let safe = (0..given.len()).find(begins).unwrap_or(given.len());
         assert_eq!(shown, given[..safe], "after {given:?} with stops {stops:?}");
     }

@@ -1,4 +1,5 @@
 //! Tokenizers from vocabularies: right, careful with special tokens, and safe with any vocabulary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
 #[path = "fixtures/text/byte_vocabulary.rs"]
 mod byte_vocabulary;
@@ -64,7 +65,9 @@ fn the_begin_token_is_added_once() {
 fn bytes_without_a_token_become_the_replacement_character() {
     // U+0004 and, as in SmolLM2, the first byte of planes 4 to 7.
     let t = Tokenizer::new(byte_vocabulary(&[4, 0xF1])).unwrap();
-    for (text, expected) in [("a\u{4}b", "a\u{FFFD}b"), ("\u{40000}", "\u{FFFD}"), ("\u{5}\u{4}", "\u{5}\u{FFFD}")] {
+    for (text, expected) in
+        [("a\u{4}b", "a\u{FFFD}b"), ("\u{40000}", "\u{FFFD}"), ("\u{5}\u{4}", "\u{5}\u{FFFD}")]
+    {
         let ids = t.encode(text, SpecialTokens::AsText).unwrap();
         assert_eq!(t.decode(&ids).unwrap(), expected);
         assert!(ids.iter().all(|&id| t.token_kind(id) == Some(TokenKind::Normal)));
@@ -104,7 +107,10 @@ fn every_pre_tokenizer_name_builds_and_others_are_named() {
     let mut source = byte_vocabulary(&[]);
     source.pre = Some("klingon".into());
     let message = Tokenizer::new(source).unwrap_err().to_string();
-    assert!(message.contains("klingon") && message.contains("smollm") && message.contains("qwen2"), "{message}");
+    assert!(
+        message.contains("klingon") && message.contains("smollm") && message.contains("qwen2"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -138,10 +144,16 @@ fn wrong_vocabularies_are_refused_by_name() {
         fault(source)
     };
     assert!(matches!(fault(VocabularySource::new("gpt2", vec![])), F::Empty));
-    assert!(matches!(with(&|s| s.tokens[9] = s.tokens[8].clone()), F::DuplicateToken { first: 8, second: 9, .. }));
+    assert!(matches!(
+        with(&|s| s.tokens[9] = s.tokens[8].clone()),
+        F::DuplicateToken { first: 8, second: 9, .. }
+    ));
     assert!(matches!(with(&|s| s.tokens[0].clear()), F::EmptySpecialToken { id: 0 }));
     assert!(matches!(with(&|s| s.tokens[7] = "x".repeat(5000)), F::TokenTooLong { id: 7, .. }));
-    assert!(matches!(with(&|s| s.token_types.truncate(5)), F::LengthMismatch { what: "token types", found: 5, .. }));
+    assert!(matches!(
+        with(&|s| s.token_types.truncate(5)),
+        F::LengthMismatch { what: "token types", found: 5, .. }
+    ));
     assert!(matches!(with(&|s| s.scores = vec![0.0]), F::LengthMismatch { what: "scores", .. }));
     assert!(matches!(with(&|s| s.token_types[5] = -1), F::TokenType { id: 5, found: -1 }));
     assert!(matches!(with(&|s| s.eos = Some(u32::MAX)), F::SpecialId { what: "eos", .. }));
@@ -259,10 +271,10 @@ proptest! {
     ) {
         let mut source = VocabularySource::new(model, tokens);
         (source.merges, source.scores, source.token_types, source.unk) = (merges, scores, types, unk);
-        if let Ok(tokenizer) = Tokenizer::new(source) {
-            if let Ok(ids) = tokenizer.encode(&text, SpecialTokens::Parse) {
-                tokenizer.decode(&ids).unwrap();
-            }
+        if let Ok(tokenizer) = Tokenizer::new(source)
+            && let Ok(ids) = tokenizer.encode(&text, SpecialTokens::Parse)
+        {
+            tokenizer.decode(&ids).unwrap();
         }
     }
 }

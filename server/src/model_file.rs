@@ -1,36 +1,44 @@
 //! From a model's name, as a person gives it, to a file on this machine.
 
 use crate::cli::CacheArgs;
-use crate::progress::{Progress, Unit};
-use anyhow::bail;
-use std::path::{Path, PathBuf};
+use crate::progress::{Progress, Stage, Unit};
+use halite_engine::store::{self, Cache, KNOWN_MODELS, Phase};
+use indicatif::HumanBytes;
+use std::path::PathBuf;
 
 /// The model of those who name none.
-pub(crate) const DEFAULT_MODEL: &str = "smollm2-135m";
+pub(crate) use halite_engine::store::DEFAULT_MODEL;
 
-/// The path of a named model, fetched if need be, or the path given.
+/// The path of a named model, fetched if it is not there, or the path given.
 pub(crate) fn find(name: &str, cache: &CacheArgs, progress: &Progress) -> anyhow::Result<PathBuf> {
-    if name != DEFAULT_MODEL && looks_like_a_path(name) {
-        Ok(name.into())
-    } else {
-        pull(name, cache, progress)
-    }
+    let cache = Cache::open(cache.dir.clone())?;
+    tracing::debug!(folder = %cache.folder().display(), "the cache");
+    let mut shown: Option<(&str, Stage)> = None;
+    let mut show = |phase: Phase| {
+        let (verb, done, total) = match phase {
+            Phase::WaitingForOther => ("waiting for another program that fetches", 0, None),
+            Phase::Downloading { bytes, total } => ("downloading", bytes, total),
+            Phase::Extracting { bytes, total } => ("extracting", bytes, Some(total)),
+            Phase::Verifying { bytes, total } => ("verifying", bytes, Some(total)),
+            _ => return,
+        };
+        if shown.as_ref().is_none_or(|(before, _)| *before != verb) {
+            // The bar before goes first.
+            shown = None;
+            shown = Some((verb, progress.stage(&format!("{verb} {name}"), Unit::Bytes, total)));
+        }
+        if let Some((_, stage)) = &mut shown {
+            stage.set(done);
+        }
+    };
+    Ok(store::obtain(name, &cache, &mut show)?)
 }
 
-/// Fetches a named model, unless it is there already.
-pub(crate) fn pull(name: &str, _cache: &CacheArgs, _progress: &Progress) -> anyhow::Result<PathBuf> {
-    _ = Unit::Bytes;
-    bail!("{name}")
-}
-
-/// What [`pull`] knows.
+/// The models that have names, for the help texts.
 pub(crate) fn known_models() -> String {
-    String::new()
-}
-
-/// A file that is there, or a name that can only mean one.
-fn looks_like_a_path(name: &str) -> bool {
-    let path = Path::new(name);
-    let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
-    is_gguf || name.contains(std::path::is_separator) || path.exists()
+    let models = KNOWN_MODELS.iter().map(|model| {
+        let size = HumanBytes(model.file.bytes);
+        format!("\n  {:<16}{}, {size}, {}", model.name, model.file.name, model.licence)
+    });
+    format!("Models:{}", models.collect::<String>())
 }

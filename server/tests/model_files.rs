@@ -17,7 +17,7 @@ fn refused(place: &Place, file: &str, parts: &[&str]) {
 fn a_missing_file_is_named() {
     let place = Place::new();
     let path = shown(&place.path("nowhere.gguf"));
-    refused(&place, &path, &[&path, "No such file"]);
+    refused(&place, &path, &[&path, "no such file"]);
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_folder_is_no_file() {
     let place = Place::new();
     let path = shown(&place.path("models"));
     std::fs::create_dir(&path).unwrap();
-    refused(&place, &path, &[&path, "not a regular file"]);
+    refused(&place, &path, &[&path, "is not a file"]);
 }
 
 #[test]

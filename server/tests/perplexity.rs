@@ -2,7 +2,8 @@
 
 mod support;
 
-use support::{Place, json};
+use support::tiny_model::VOCABULARY;
+use support::{CONTEXT, Place, json};
 
 #[test]
 fn every_line_is_scored_and_blank_ones_are_passed_over() {
@@ -33,7 +34,7 @@ fn per_token_likelihoods_average_to_the_mean() {
     assert!((mean - report[0]["mean_nll"].as_f64().unwrap()).abs() < 1e-5);
 
     let text = place.halite(&eval).success();
-    assert!(text.contains(&format!("{mean:.3}")) && text.contains(&format!("{:.3}", nll[5])), "{text}");
+    assert!(text.contains(&format!("{mean:.5}")) && text.contains(&format!("{:.5}", nll[5])), "{text}");
     assert!(text.lines().last().unwrap().contains("perplexity"), "{text}");
 }
 
@@ -41,7 +42,9 @@ fn per_token_likelihoods_average_to_the_mean() {
 fn wrong_lines_are_named() {
     let place = Place::new();
     let model = place.model();
-    let long = serde_json::to_string(&vec![1; 257]).unwrap();
+    let long = serde_json::to_string(&vec![1; CONTEXT as usize + 1]).unwrap();
+    let beyond = format!("[1, {VOCABULARY}]");
+    let beyond_named = format!("element 1 is {VOCABULARY}");
     for (line, part) in [
         ("hello", "not JSON"),
         ("[1, 2", "not JSON"),
@@ -50,7 +53,7 @@ fn wrong_lines_are_named() {
         ("[1, 2.5]", "element 1 is 2.5"),
         ("[]", "at least 2"),
         ("[1]", "at least 2"),
-        ("[1, 67]", "element 1 is 67"),
+        (&*beyond, &*beyond_named),
         (&long, "257 tokens"),
     ] {
         let tokens = place.file("bad.jsonl", format!("[1, 2]\n\n{line}\n"));

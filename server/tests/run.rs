@@ -4,8 +4,8 @@ mod support;
 
 use std::io::{Read, Write};
 use std::process::Stdio;
-use support::tiny_model::{CONTEXT, Value};
-use support::{Place, model};
+use support::tiny_model::Value;
+use support::{CONTEXT, Place, model};
 
 #[test]
 fn standard_output_is_the_answer_and_nothing_else() {
@@ -70,14 +70,12 @@ fn words_are_joined_and_a_dash_reads_standard_input() {
     let Some(Value::Strs(tokens)) = model.keys.get_mut("tokenizer.ggml.tokens") else { panic!("no tokens") };
     tokens[1] = "Ġ".to_owned();
     let file = place.file("tiny.gguf", model.bytes());
-    let run = |more: &[&str]| {
-        ["run", "-m", &file, "-n", "10"].into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
-    };
-    let words = place.halite(&run(&["A", "B"])).success();
-    assert_eq!(words, place.halite(&run(&["A B"])).success());
+    let run = ["run", "-m", &file, "-n", "10"];
+    let words = place.halite(&[&run[..], &["A", "B"]].concat()).success();
+    assert_eq!(words, place.halite(&[&run[..], &["A B"]].concat()).success());
 
     let piped = |input: &[u8]| {
-        let mut command = place.command(&run(&["-"]));
+        let mut command = place.command(&[&run[..], &["-"]].concat());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
@@ -107,8 +105,8 @@ fn prompts_that_do_not_fit_are_refused() {
     let place = Place::new();
     let model = place.model();
     place.halite(&["run", "-m", &model, ""]).failure(&["the prompt is empty"]);
-    let long = "A".repeat(CONTEXT + 1);
-    place.halite(&["run", "-m", &model, &long]).failure(&["context", "256"]);
+    let long = "A".repeat(CONTEXT as usize + 1);
+    place.halite(&["run", "-m", &model, &long]).failure(&["context", "258 tokens", "255"]);
     place.halite(&["run", "-m", &model, "--context", "8", "ABCDEFGHIJ"]).failure(&["prompt", "11"]);
     place.halite(&["run", "-m", &model, "--context", "1000", "A"]).failure(&["context", "256", "1000"]);
 }

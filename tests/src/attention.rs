@@ -159,8 +159,12 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     }
     let total: usize = sequences.iter().map(|sequence| sequence.0).sum();
     if let Support::No(_) = device.attention_supports(spec) {
-        let capacity =
-            AttentionCapacity { max_tokens: 1, max_sequences: 1, max_blocks_per_sequence: 1, cache_blocks: 1 };
+        let capacity = AttentionCapacity {
+            max_tokens: 1,
+            max_sequences: 1,
+            max_blocks_per_sequence: 1,
+            cache_blocks: 1,
+        };
         return unsupported("attention", device.attention_plan(spec, &capacity));
     }
     let mut rng = Rng::new(case.seed);
@@ -247,7 +251,12 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
 }
 
 /// What the oracle says of one sequence.
-fn expectation(spec: &AttentionSpec, tokens: &Tokens, q_len: usize, kv_len: usize) -> (Vec<Bound>, Vec<Bound>) {
+fn expectation(
+    spec: &AttentionSpec,
+    tokens: &Tokens,
+    q_len: usize,
+    kv_len: usize,
+) -> (Vec<Bound>, Vec<Bound>) {
     let as_stored = |dtype: DType, values: &[f32]| -> Vec<f64> {
         values.iter().map(|&value| stored(dtype, value)).collect()
     };

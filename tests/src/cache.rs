@@ -148,12 +148,7 @@ pub(crate) fn place<B: Backend>(
 }
 
 /// Every byte of the cache is what it should be.
-fn compare<B: Backend>(
-    device: &B,
-    stream: &mut B::Stream,
-    cache: &B::KvCache,
-    expected: &Blocks,
-) -> Verdict {
+fn compare<B: Backend>(device: &B, stream: &mut B::Stream, cache: &B::KvCache, expected: &Blocks) -> Verdict {
     let all: Vec<u32> = (0..cache.blocks() as u32).collect();
     let bytes = device.cache_export(stream, cache, BlockExport { blocks: &all }.check(cache)?)?.wait()?;
     same_bits("the exported cache", &bytes, &expected.bytes)
@@ -256,8 +251,22 @@ fn moved<B: Backend>(device: &B) -> Verdict {
 fn ranges<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
     let values = [
-        65_504.0, 65_519.0, 65_520.0, -1e6, 3.4e38, 5.9e-8, 2.9e-8, 1e-40, -0.0, 1.000_488_3, 1.003_906_3,
-        1.011_718_8, f32::INFINITY, f32::NEG_INFINITY, 0.333_333_34, 2049.0,
+        65_504.0,
+        65_519.0,
+        65_520.0,
+        -1e6,
+        3.4e38,
+        5.9e-8,
+        2.9e-8,
+        1e-40,
+        -0.0,
+        1.000_488_3,
+        1.003_906_3,
+        1.011_718_8,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.333_333_34,
+        2049.0,
     ];
     for dtype in FLOATS {
         let spec = spec(1, 16, 2, dtype);

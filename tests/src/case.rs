@@ -12,6 +12,9 @@ pub struct Fault(pub String);
 /// What a body returns.
 pub type Verdict = Result<(), Fault>;
 
+/// A case without parameters: what it shows, and its body.
+pub type Shown<B> = (&'static str, fn(&B) -> Verdict);
+
 impl Fault {
     /// A fault of this text.
     pub fn new(text: impl Into<String>) -> Self {
@@ -113,11 +116,7 @@ impl<B: 'static> Group<B> {
     }
 
     /// Bodies without parameters, each with what it shows.
-    pub fn bodies(
-        family: &'static str,
-        name: &'static str,
-        bodies: Vec<(&'static str, fn(&B) -> Verdict)>,
-    ) -> Self {
+    pub fn bodies(family: &'static str, name: &'static str, bodies: Vec<Shown<B>>) -> Self {
         let numbers = (0..bodies.len() as u64).collect();
         let run = move |device: &B, number: u64| match bodies.get(number as usize) {
             Some((shows, body)) => report(family, name, number, shows, body(device)),

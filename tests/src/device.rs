@@ -9,7 +9,7 @@ use crate::{
 use half::{bf16, f16};
 use halite_hal::{Element, Event, Pending, Storage};
 use halite_kernels::{
-    Backend, DType, Device, Error, Stream, Tensor,
+    Backend, DType, Error, Stream, Tensor,
     activation::{Activation, ActivationArgs, ActivationSpec},
 };
 use std::sync::Arc;

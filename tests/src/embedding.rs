@@ -122,17 +122,11 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         return out.untouched(stream);
     }
     ran?;
-    let exact = oracle::embedding::rows(
-        &values,
-        scales.as_ref().map(|(_, values)| values.as_slice()),
-        *hidden,
-        ids,
-    );
+    let exact =
+        oracle::embedding::rows(&values, scales.as_ref().map(|(_, values)| values.as_slice()), *hidden, ids);
     let widens = *format == TableFormat::Float(*output) || *output == DType::F32;
-    let expected: Vec<Bound> = exact
-        .into_iter()
-        .map(|y| if widens && scales.is_none() { y } else { y.rounded(*output) })
-        .collect();
+    let expected: Vec<Bound> =
+        exact.into_iter().map(|y| if widens && scales.is_none() { y } else { y.rounded(*output) }).collect();
     judge("out", &[ids.len(), *hidden], &out.read(stream)?, &expected)
 }
 

@@ -15,7 +15,11 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::bodies("invariance", "rows", rows::bodies()),
         Group::bodies("invariance", "attention", attention::bodies()),
-        Group::bodies("invariance", "letter", vec![("quantisation is the documented F32 formula", rows::letter)]),
+        Group::bodies(
+            "invariance",
+            "letter",
+            vec![("quantisation is the documented F32 formula", rows::letter)],
+        ),
     ]
 }
 

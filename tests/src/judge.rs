@@ -44,7 +44,10 @@ pub fn judge_quantised(columns: usize, y: &[Bound], q: &[f64], scales: &[f64]) -
         let mut expected = Bound { value: largest, error }.over(127.0);
         expected.value = expected.value.max(TINY);
         ensure(expected.holds(scale) && scale >= TINY, || {
-            format!("scale of row {row}: expected {:e} ± {:.2e}, got {scale:e}", expected.value, expected.error)
+            format!(
+                "scale of row {row}: expected {:e} ± {:.2e}, got {scale:e}",
+                expected.value, expected.error
+            )
         })?;
         for (column, (&y, &q)) in y.iter().zip(q).enumerate() {
             let real = y.value / expected.value;

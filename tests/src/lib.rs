@@ -62,5 +62,5 @@ mod run;
 pub mod sampling;
 pub mod tolerance;
 
-pub use case::{Failure, Fault, Group, Verdict};
+pub use case::{Failure, Fault, Group, Shown, Verdict};
 pub use run::{CASE_VARIABLE, Test, groups, repeat, run_test, suite};

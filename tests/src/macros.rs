@@ -6,9 +6,16 @@
 /// says that this machine cannot have the device: tests then say so, and fail where `CI=true`. With `invariant` before
 /// the name the backend claims batch invariance and is held to it.
 ///
-/// ```ignore
-/// halite_parity::parity_tests!(invariant portable, Cpu::new(Options::default().tier(Tier::Portable)));
-/// halite_parity::parity_tests!(invariant avx512, if_present avx512());
+/// ```
+/// use halite_cpu::{Cpu, Options, Tier};
+///
+/// fn avx512_cpu() -> halite_hal::Result<Option<Cpu>> {
+///     Tier::avx512().map(|tier| Cpu::new(Options::default().tier(tier))).transpose()
+/// }
+///
+/// halite_parity::parity_tests!(invariant portable, Cpu::new(Options::default().tier(Tier::PORTABLE)));
+/// halite_parity::parity_tests!(invariant avx512, if_present avx512_cpu());
+/// # fn main() {}
 /// ```
 #[macro_export]
 macro_rules! parity_tests {
@@ -53,14 +60,14 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, invariance: rows attention letter);
     };
     (@family $device:expr, $family:ident: $($group:ident)*) => {
-        mod $family {
+        pub(crate) mod $family {
             use super::*;
             /// The groups that tests were made for.
             #[allow(dead_code)]
-            pub(super) const GROUPS: &[&str] = &[$(stringify!($group)),*];
+            pub(crate) const GROUPS: &[&str] = &[$(stringify!($group)),*];
             $(
                 #[test]
-                fn $group() -> Result<(), $crate::Failure> {
+                fn $group() -> ::std::result::Result<(), $crate::Failure> {
                     let test = $crate::Test {
                         family: stringify!($family),
                         group: stringify!($group),

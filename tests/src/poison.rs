@@ -146,7 +146,7 @@ impl<D: Device> Region<D> {
 }
 
 /// The elements of a view, in row-major order, counted from the start of its buffer.
-fn places<D: Device>(view: &Tensor<D>) -> Vec<usize> {
+pub fn places<D: Device>(view: &Tensor<D>) -> Vec<usize> {
     let start = view.offset() as usize / view.dtype().size();
     let mut places = vec![start];
     for (&dim, &stride) in view.dims().iter().zip(view.strides()) {
@@ -168,7 +168,12 @@ impl<D: Device> Guarded<D> {
     ///
     /// # Errors
     /// The device's.
-    pub fn output(stream: &mut D::Stream, dtype: DType, dims: &[usize], layout: Layout) -> Result<Self, Error> {
+    pub fn output(
+        stream: &mut D::Stream,
+        dtype: DType,
+        dims: &[usize],
+        layout: Layout,
+    ) -> Result<Self, Error> {
         if let ([outer, middle, inner], Layout::Heads { after }) = (dims, layout) {
             let region = Region::new(stream, dtype, &[outer + 2, *middle, inner + after])?;
             let view = region.parent.narrow(0, 1..outer + 1)?.narrow(2, 0..*inner)?;

@@ -16,12 +16,8 @@ use halite_kernels::{
 const LAYOUTS: [Layout; 3] =
     [Layout::Dense, Layout::Rows { before: 3, after: 5 }, Layout::Heads { after: 3 }];
 const STYLES: [RopeStyle; 2] = [RopeStyle::HalfSplit, RopeStyle::Interleaved];
-const LLAMA3: RopeScaling = RopeScaling::Llama3 {
-    factor: 8.0,
-    low_freq_factor: 1.0,
-    high_freq_factor: 4.0,
-    original_context: 8192,
-};
+const LLAMA3: RopeScaling =
+    RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_context: 8192 };
 const SCALINGS: [RopeScaling; 3] = [RopeScaling::None, RopeScaling::Linear { factor: 4.0 }, LLAMA3];
 
 /// One call, in place.
@@ -52,7 +48,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
 
 fn edges() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (number, head_dim) in [2, 4, 6, 16, 30, 32, 34, 56, 64, 80, 96, 128, 192, 256].into_iter().enumerate() {
+    for (number, head_dim) in [2, 4, 6, 16, 30, 32, 34, 56, 64, 80, 96, 128, 192, 256].into_iter().enumerate()
+    {
         for style in STYLES {
             for (heads, positions) in [
                 (0, vec![1, 2]),
@@ -115,9 +112,13 @@ fn expected(case: &Case, x: &[f64]) -> Vec<Bound> {
             let turned = oracle::rope::head(&case.spec, x, position);
             let rotary_dim = case.spec.rotary_dim;
             // Elements beyond rotary_dim keep their bits.
-            out.extend(turned.into_iter().enumerate().map(|(i, y)| {
-                if i < rotary_dim { y.rounded(DType::F32) } else { y }
-            }));
+            out.extend(
+                turned.into_iter().enumerate().map(
+                    |(i, y)| {
+                        if i < rotary_dim { y.rounded(DType::F32) } else { y }
+                    },
+                ),
+            );
         }
     }
     out

@@ -1,9 +1,9 @@
 //! Running cases: whole suites, one group as a test, or the one case that a failure named.
 
 use crate::{
-    activation, attention,
+    activation, attention, cache,
     case::{Failure, Group},
-    cache, device, embedding, invariance, linear, norm, quantize, rope, sampling,
+    device, embedding, invariance, linear, norm, quantize, rope, sampling,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -69,7 +69,9 @@ impl Test {
     fn command(&self, number: &str) -> String {
         let Test { family, group, package, module } = self;
         let path = module.split_once("::").map_or("", |(_, path)| path);
-        format!("{CASE_VARIABLE}={family}/{group}/{number} cargo test -p {package} -- --exact {path}::{group}")
+        format!(
+            "{CASE_VARIABLE}={family}/{group}/{number} cargo test -p {package} -- --exact {path}::{group}"
+        )
     }
 }
 
@@ -100,10 +102,9 @@ pub fn run_test<B: Backend>(device: Result<Option<B>, Error>, test: Test) -> Res
     let Some(group) = all.find(|group| group.family == test.family && group.name == test.group) else {
         return Err(outside(&name, "there is no such group".into()));
     };
-    group.run_all(&device).map_err(|failure| {
+    group.run_all(&device).inspect_err(|failure| {
         let number = failure.name.rsplit('/').next().unwrap_or_default();
         eprintln!("repeat with: {}", test.command(number));
-        failure
     })
 }
 

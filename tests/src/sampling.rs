@@ -35,15 +35,8 @@ pub enum Logits {
     Huge,
 }
 
-const KINDS: [Logits; 7] = [
-    Logits::Peaked,
-    Logits::Flat,
-    Logits::Nans,
-    Logits::Masked,
-    Logits::Nothing,
-    Logits::Tie,
-    Logits::Huge,
-];
+const KINDS: [Logits; 7] =
+    [Logits::Peaked, Logits::Flat, Logits::Nans, Logits::Masked, Logits::Nothing, Logits::Tie, Logits::Huge];
 
 /// One step: a token for each row.
 #[derive(Clone, Debug)]
@@ -144,7 +137,13 @@ pub(crate) fn logits(rng: &mut Rng, kind: Logits, vocabulary: usize) -> Vec<f32>
             Logits::Nans => special(place, *value, f32::NAN),
             Logits::Masked => special(place, *value, f32::NEG_INFINITY),
             Logits::Nothing => special(place, f32::NAN, f32::NEG_INFINITY),
-            Logits::Tie => if top.contains(&place) { 9.0 } else { *value },
+            Logits::Tie => {
+                if top.contains(&place) {
+                    9.0
+                } else {
+                    *value
+                }
+            }
             Logits::Huge => *value * 1e37,
         };
     }
@@ -176,7 +175,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     device.sample(stream, args.check()?)?;
     let ids = ids.read(stream)?;
     for (row, &id) in ids.iter().enumerate() {
-        let acceptable = oracle::sampling::acceptable(&values[row * vocabulary..][..*vocabulary], &params[row]);
+        let acceptable =
+            oracle::sampling::acceptable(&values[row * vocabulary..][..*vocabulary], &params[row]);
         ensure(id >= 0.0 && acceptable.contains(&(id as usize)), || {
             format!("ids[{row}]: expected one of {acceptable:?}, got {id}")
         })?;

@@ -80,7 +80,8 @@ impl Bound {
     /// One product.
     pub fn times(self, other: Bound) -> Self {
         let value = self.value * other.value;
-        let error = self.error * other.value.abs() + other.error * self.value.abs() + self.error * other.error;
+        let error =
+            self.error * other.value.abs() + other.error * self.value.abs() + self.error * other.error;
         Bound { value, error: error + U * (value.abs() + error) }
     }
 
@@ -155,8 +156,7 @@ mod tests {
     fn a_lost_element_is_outside_the_bound() {
         for n in [1usize, 2, 3, 16, 17, 130, 576, 1536, 4096] {
             let mut rng = Rng::new(n as u64);
-            let terms: Vec<f64> =
-                (0..n).map(|_| f64::from(rng.away()) * f64::from(rng.away())).collect();
+            let terms: Vec<f64> = (0..n).map(|_| f64::from(rng.away()) * f64::from(rng.away())).collect();
             let whole = Bound::sum(terms.iter().copied());
             for lost in [0, n / 2, n - 1] {
                 assert!(!whole.holds(whole.value - terms[lost]), "{n} terms without number {lost}");

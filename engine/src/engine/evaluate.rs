@@ -13,7 +13,9 @@ impl Engine {
     /// failed.
     pub fn score(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check_tokens(tokens)?;
-        let Some((&_last, prompt)) = tokens.split_last() else { return Err(AdmissionError::EmptyPrompt.into()) };
+        let Some((&_last, prompt)) = tokens.split_last() else {
+            return Err(AdmissionError::EmptyPrompt.into());
+        };
         if prompt.is_empty() {
             return Ok(Vec::new());
         }

@@ -10,6 +10,7 @@ mod step;
 pub use generate::Generation;
 pub use request::Request;
 
+use crate::model::ModelError;
 use crate::runner::{ModelInfo, Runner};
 use crate::schedule::{
     BlockCounts, CacheDomain, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent,
@@ -75,6 +76,10 @@ impl Engine {
     ) -> Result<Self> {
         options.check()?;
         let info = runner.info();
+        let (tokens, rows) = (tokenizer.vocab_size(), info.vocabulary);
+        if tokens > rows {
+            return Err(ModelError::Vocabulary { tokens, rows }.into());
+        }
         let blocks = u32::try_from(info.kv_blocks)
             .map_err(|_| EngineError::option("kv", "fewer than 2^32 blocks", info.kv_blocks.to_string()))?;
         let limits = runner.limits();
@@ -127,7 +132,8 @@ impl Engine {
     /// The model has no template, or the template refuses the messages.
     pub fn chat_prompt(&self, messages: Vec<ChatMessage>) -> Result<Vec<u32>> {
         let mut input = ChatInput::new(messages);
-        let text = |id: Option<u32>| id.and_then(|id| self.tokenizer.token(id)).unwrap_or_default().to_owned();
+        let text =
+            |id: Option<u32>| id.and_then(|id| self.tokenizer.token(id)).unwrap_or_default().to_owned();
         (input.bos_token, input.eos_token) = (text(self.tokenizer.bos()), text(self.tokenizer.eos()));
         self.chat_prompt_from(&input)
     }
@@ -206,7 +212,10 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("model", self.describe()).field("blocks", &self.blocks()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("model", self.describe())
+            .field("blocks", &self.blocks())
+            .finish_non_exhaustive()
     }
 }
 

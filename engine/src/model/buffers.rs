@@ -84,7 +84,12 @@ pub(super) struct Buffers<B: Backend> {
 }
 
 impl<B: Backend> Buffers<B> {
-    pub(super) fn new(device: &B, config: &ModelConfig, format: WeightsFormat, tokens: usize) -> Result<Self> {
+    pub(super) fn new(
+        device: &B,
+        config: &ModelConfig,
+        format: WeightsFormat,
+        tokens: usize,
+    ) -> Result<Self> {
         let f32 = |columns: usize| Tensor::new(device, DType::F32, &[tokens, columns]);
         let (mixed, gated) = (f32(config.query_width())?, f32(config.ffn)?);
         Ok(Self {

@@ -1,6 +1,6 @@
 //! A model's hyper-parameters, read from a file's metadata and held against its tensors' shapes.
 
-use super::ModelError;
+use super::{ModelError, rope_factors};
 use crate::gguf::{GgufFile, Metadata};
 use crate::{EngineError, Result};
 use halite_kernels::rope::{RopeScaling, RopeSpec, RopeStyle};
@@ -85,7 +85,7 @@ impl ModelConfig {
             return Err(keys.wrong("attention.value_length", expected, value_head_dim));
         }
 
-        let config = Self {
+        let mut config = Self {
             architecture: architecture.to_owned(),
             name: metadata.opt_str("general.name")?.map(|name| name.chars().take(256).collect()),
             layers: keys.size("block_count", MAX_LAYERS)?,
@@ -107,6 +107,9 @@ impl ModelConfig {
             return Err(keys.wrong("rope.dimension_count", expected, config.rotary_dim));
         }
         super::shapes::check_tensors(file, &config)?;
+        if file.tensor_info(rope_factors::TENSOR).is_some() {
+            config.rope_scaling = rope_factors::scaling(file, &config)?;
+        }
         Ok(config)
     }
 

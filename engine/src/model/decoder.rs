@@ -94,7 +94,8 @@ impl<B: Backend> Decoder<B> {
         let weights = Weights::load(&device, &mut stream, file, &config, format, progress)?;
 
         let layers = weights.layers.iter();
-        let linears = layers.flat_map(|layer| [&layer.qkv, &layer.attention_out, &layer.gate_up, &layer.down]);
+        let linears =
+            layers.flat_map(|layer| [&layer.qkv, &layer.attention_out, &layer.gate_up, &layer.down]);
         let largest = linears.map(|packed| device.linear_workspace(packed, max_tokens)).max().unwrap_or(0);
         let last = device.linear_workspace(&weights.output, max_output_rows);
         stream.reserve(largest.max(last).max(device.attention_workspace(&plans.attention)))?;

@@ -7,6 +7,7 @@ mod convert;
 mod decoder;
 mod error;
 mod queue;
+mod rope_factors;
 mod run;
 mod shapes;
 mod texts;

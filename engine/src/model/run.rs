@@ -61,7 +61,8 @@ impl<B: Backend> Decoder<B> {
         let sequences = batch.sequences();
         expect("block_tables", format!("{sequences}"), batch.block_tables.len(), |len| len == sequences)?;
         let wanted = batch.samples.iter().map(|(row, _)| *row);
-        let wanted = wanted.chain(batch.log_probs.iter().map(|(row, _)| *row)).chain(batch.logits.iter().copied());
+        let wanted =
+            wanted.chain(batch.log_probs.iter().map(|(row, _)| *row)).chain(batch.logits.iter().copied());
         if let Some(last) = wanted.max() {
             expect("wanted row", format!("below {rows}"), last, |row| row < rows)?;
         }

@@ -1,6 +1,6 @@
 //! Which tensors a model has, and their shapes: all are checked before anything is converted.
 
-use super::{ModelConfig, ModelError};
+use super::{ModelConfig, ModelError, rope_factors};
 use crate::gguf::GgufFile;
 use std::collections::BTreeMap;
 
@@ -35,6 +35,9 @@ pub(super) fn check_tensors(file: &GgufFile, config: &ModelConfig) -> Result<(),
     ]);
     if !config.tied {
         expected.insert("output.weight".to_owned(), table);
+    }
+    if file.tensor_info(rope_factors::TENSOR).is_some() {
+        expected.insert(rope_factors::TENSOR.to_owned(), vec![config.rotary_dim / 2]);
     }
     for layer in 0..config.layers {
         for (name, shape) in layer_shapes(config) {

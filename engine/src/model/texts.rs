@@ -10,9 +10,11 @@ use crate::text::{ChatTemplate, Tokenizer, VocabularySource};
 /// A missing key, or a vocabulary that contradicts itself.
 pub fn tokenizer(metadata: &Metadata) -> Result<Tokenizer> {
     let strings = |key| Ok::<_, crate::EngineError>(metadata.opt_strings(key)?);
-    let owned = |key| Ok::<_, crate::EngineError>(
-        strings(key)?.map(|list| list.iter().map(str::to_owned).collect()).unwrap_or_default(),
-    );
+    let owned = |key| {
+        Ok::<_, crate::EngineError>(
+            strings(key)?.map(|list| list.iter().map(str::to_owned).collect()).unwrap_or_default(),
+        )
+    };
     let tokens = metadata.strings("tokenizer.ggml.tokens")?.iter().map(str::to_owned).collect();
     let mut source = VocabularySource::new(metadata.str("tokenizer.ggml.model")?, tokens);
     source.pre = metadata.opt_str("tokenizer.ggml.pre")?.map(str::to_owned);

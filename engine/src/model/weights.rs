@@ -117,8 +117,7 @@ impl<B: Backend> Weights<B> {
                     &[name("attn_q"), name("attn_k"), name("attn_v")],
                     &linear_spec(format, hidden, query + 2 * kv),
                 )?,
-                attention_out: loader
-                    .linear(&[name("attn_output")], &linear_spec(format, query, hidden))?,
+                attention_out: loader.linear(&[name("attn_output")], &linear_spec(format, query, hidden))?,
                 ffn_norm: loader.vector(&name("ffn_norm"))?,
                 gate_up: loader.linear(&[name("ffn_gate"), name("ffn_up")], &gate_up)?,
                 down: loader.linear(&[name("ffn_down")], &linear_spec(format, ffn, hidden))?,
@@ -149,7 +148,8 @@ struct Loader<'a, B: Backend> {
 impl<B: Backend> Loader<'_, B> {
     /// The rows of the named tensors, one below the other.
     fn matrix(&mut self, names: &[String]) -> Result<HostMatrix> {
-        let parts = names.iter().map(|name| self.file.tensor(name)).collect::<std::result::Result<Vec<_>, _>>()?;
+        let parts =
+            names.iter().map(|name| self.file.tensor(name)).collect::<std::result::Result<Vec<_>, _>>()?;
         let matrix = HostMatrix::read(&parts, self.format)?;
         parts.iter().for_each(|part| self.count(part));
         Ok(matrix)

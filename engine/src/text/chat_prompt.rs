@@ -47,7 +47,9 @@ pub fn encode_chat(
     for piece in special.split(&text) {
         match piece {
             Piece::Special { id, .. } => ids.push(id),
-            Piece::Text(text) if text.contains(mark) => tokenizer.encode_text(&text.replace(mark, ""), &mut ids)?,
+            Piece::Text(text) if text.contains(mark) => {
+                tokenizer.encode_text(&text.replace(mark, ""), &mut ids)?
+            }
             Piece::Text(text) => tokenizer.encode_text(text, &mut ids)?,
         }
     }

@@ -93,7 +93,10 @@ pub struct TemplateLimits {
     pub fuel: u64,
     /// Depth of nested blocks and macro calls.
     pub recursion: usize,
-    /// Longest time. Comparing lists that share their parts is not covered by fuel, and is stopped by this.
+    /// Longest time a caller waits. Lists that share their parts ([a, a] of [b, b] of ...) are cheap to make, and
+    /// the engine charges no fuel for comparing them, or for turning them into text with `~`. The run cannot be
+    /// stopped, so no further one is started while it lasts; the memory that `~` takes then is the one thing
+    /// without a bound here.
     pub time: Duration,
 }
 
@@ -202,7 +205,9 @@ impl ChatTemplate {
     }
 }
 
-fn on_deep_stack<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, TextError> {
+fn on_deep_stack<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, TextError> {
     let thread = Builder::new().name(NAME.into()).stack_size(STACK_BYTES).spawn(job);
     thread.map_err(|e| failed(format!("cannot start a thread for it: {e}")))
 }

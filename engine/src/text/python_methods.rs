@@ -4,7 +4,12 @@ use minijinja::value::{Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 
 /// Called by the template engine for a method it does not know.
-pub(crate) fn python_method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
+pub(crate) fn python_method(
+    state: &mut State,
+    value: &Value,
+    method: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::String => match value.as_str() {
             Some(text) => string_method(state, text, method, args),
@@ -43,7 +48,10 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
             let matches = |affix: &Value| match affix.as_str() {
                 Some(affix) if method == "startswith" => Ok(text.starts_with(affix)),
                 Some(affix) => Ok(text.ends_with(affix)),
-                None => Err(Error::new(ErrorKind::InvalidOperation, format!("{method} takes text, or a list of it"))),
+                None => Err(Error::new(
+                    ErrorKind::InvalidOperation,
+                    format!("{method} takes text, or a list of it"),
+                )),
             };
             let mut found = false;
             match affix.kind() {
@@ -82,7 +90,10 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
             let mut joined = String::new();
             for (at, item) in items.try_iter()?.enumerate() {
                 let item = item.as_str().ok_or_else(|| {
-                    Error::new(ErrorKind::InvalidOperation, format!("join: item {at} is no text but {}", item.kind()))
+                    Error::new(
+                        ErrorKind::InvalidOperation,
+                        format!("join: item {at} is no text but {}", item.kind()),
+                    )
                 })?;
                 state.consume_fuel(1 + (text.len() + item.len()) as u64 / 64)?;
                 if at > 0 {
@@ -144,7 +155,9 @@ fn is_space(c: char) -> bool {
 fn split(text: &str, separator: Option<&str>, most: usize, from_end: bool) -> Result<Vec<Value>, Error> {
     let parts = most.saturating_add(1);
     let mut found: Vec<Value> = match (separator, from_end) {
-        (Some(""), _) => return Err(Error::new(ErrorKind::InvalidOperation, "split: the separator is empty")),
+        (Some(""), _) => {
+            return Err(Error::new(ErrorKind::InvalidOperation, "split: the separator is empty"));
+        }
         (Some(separator), false) => text.splitn(parts, separator).map(Value::from).collect(),
         (Some(separator), true) => text.rsplitn(parts, separator).map(Value::from).collect(),
         (None, _) => split_at_space(text, most, from_end),
@@ -158,7 +171,11 @@ fn split(text: &str, separator: Option<&str>, most: usize, from_end: bool) -> Re
 /// Words between white space; what is left after `most` cuts stays whole. From the end, the last word comes first.
 fn split_at_space(text: &str, most: usize, from_end: bool) -> Vec<Value> {
     let trim = |s: &str| -> usize {
-        if from_end { s.trim_end_matches(is_space).len() } else { s.len() - s.trim_start_matches(is_space).len() }
+        if from_end {
+            s.trim_end_matches(is_space).len()
+        } else {
+            s.len() - s.trim_start_matches(is_space).len()
+        }
     };
     let mut words = Vec::new();
     let mut rest = text;
@@ -173,8 +190,11 @@ fn split_at_space(text: &str, most: usize, from_end: bool) -> Vec<Value> {
             return words;
         };
         let space = rest[cut..].chars().next().map_or(0, char::len_utf8);
-        let (word, left) =
-            if from_end { (&rest[cut + space..], &rest[..cut]) } else { (&rest[..cut], &rest[cut + space..]) };
+        let (word, left) = if from_end {
+            (&rest[cut + space..], &rest[..cut])
+        } else {
+            (&rest[..cut], &rest[cut + space..])
+        };
         words.push(Value::from(word));
         rest = left;
     }
@@ -186,7 +206,10 @@ fn has_only_case(text: &str, wanted: fn(char) -> bool, other: fn(char) -> bool) 
 
 fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().collect::<String>() + &chars.as_str().to_lowercase()).unwrap_or_default()
+    chars
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + &chars.as_str().to_lowercase())
+        .unwrap_or_default()
 }
 
 fn title(text: &str) -> String {

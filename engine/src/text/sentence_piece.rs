@@ -44,7 +44,9 @@ pub(crate) fn merges_from_scores(vocabulary: &Vocabulary) -> Result<Vec<(String,
     let text = |id: u32| source.tokens.get(id as usize).map_or("", String::as_str);
     splits.sort_by(|a, b| {
         let lengths = |&(_, l, r): &(f32, u32, u32)| (text(l).chars().count(), text(r).chars().count());
-        b.0.total_cmp(&a.0).then_with(|| lengths(b).cmp(&lengths(a))).then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
+        b.0.total_cmp(&a.0)
+            .then_with(|| lengths(b).cmp(&lengths(a)))
+            .then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
     });
     Ok(splits.into_iter().map(|(_, left, right)| (text(left).to_owned(), text(right).to_owned())).collect())
 }
@@ -52,7 +54,12 @@ pub(crate) fn merges_from_scores(vocabulary: &Vocabulary) -> Result<Vec<(String,
 /// The byte that a token of the form `<0x41>` stands for.
 pub(crate) fn byte_of_token(text: &str) -> Option<u8> {
     let hex = text.strip_prefix("<0x")?.strip_suffix('>')?;
-    if hex.len() == 2 { u8::from_str_radix(hex, 16).ok() } else { None }
+    // `from_str_radix` takes a sign, which no byte token has.
+    if hex.len() == 2 && hex.bytes().all(|c| c.is_ascii_hexdigit()) {
+        u8::from_str_radix(hex, 16).ok()
+    } else {
+        None
+    }
 }
 
 /// Whether all 256 byte tokens are there, in the spelling the `tokenizers` crate looks for.

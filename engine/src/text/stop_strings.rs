@@ -82,7 +82,10 @@ impl StopMatcher {
     /// [`TextError::StopStrings`] for an empty string, one longer than 4096 bytes, or more than 64 of them.
     pub fn new(stops: &[impl AsRef<str>]) -> Result<Self, TextError> {
         if stops.len() > MAX_STOPS {
-            return Err(TextError::StopStrings(format!("{} given, at most {MAX_STOPS} allowed", stops.len())));
+            return Err(TextError::StopStrings(format!(
+                "{} given, at most {MAX_STOPS} allowed",
+                stops.len()
+            )));
         }
         for (at, stop) in stops.iter().enumerate() {
             let found = stop.as_ref().len();

@@ -4,13 +4,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
 /// Formats `time`. `%-d` and its like leave the leading zero out.
 pub(crate) fn format(time: SystemTime, format: &str) -> Result<String, String> {
-    let seconds = time.duration_since(UNIX_EPOCH).map_err(|_| "the time is before 1970".to_owned())?.as_secs();
+    let seconds =
+        time.duration_since(UNIX_EPOCH).map_err(|_| "the time is before 1970".to_owned())?.as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day, day_of_year) = civil(days);
     let (hour, minute) = (second / 3600, second / 60 % 60);
@@ -65,7 +76,8 @@ fn civil(mut days: u64) -> (u64, u64, u64, u64) {
     // 400 years have 146,097 days, so the loop below runs at most 400 times.
     let mut year = 1970 + 400 * (days / 146_097);
     days %= 146_097;
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     loop {
         let length = if is_leap(year) { 366 } else { 365 };
         if days < length {

@@ -73,7 +73,8 @@ pub(crate) fn register(environment: &mut Environment<'static>, output_bytes: usi
         Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
     });
     environment.add_filter("tojson", move |value: &Value, args: Rest<Value>, kwargs: Kwargs| {
-        let indent = args.first().cloned().map_or_else(|| kwargs.get::<Option<Value>>("indent"), |v| Ok(Some(v)))?;
+        let indent =
+            args.first().cloned().map_or_else(|| kwargs.get::<Option<Value>>("indent"), |v| Ok(Some(v)))?;
         // Accepted and without effect: what is beyond ASCII is written as it is, keys keep their order.
         kwargs.get::<Option<bool>>("ensure_ascii")?;
         kwargs.get::<Option<bool>>("sort_keys")?;
@@ -125,7 +126,9 @@ fn to_json(value: &Value, indent: Option<usize>, limit: usize) -> Result<Value, 
     count_parts(value, 0, &mut 0)?;
     let mut output = BoundedOutput::new(limit);
     let written = match indent {
-        Some(width) if width > 16 => return Err(Error::new(ErrorKind::InvalidOperation, "indent is above 16")),
+        Some(width) if width > 16 => {
+            return Err(Error::new(ErrorKind::InvalidOperation, "indent is above 16"));
+        }
         Some(width) => {
             let spaces = " ".repeat(width);
             let formatter = PrettyFormatter::with_indent(spaces.as_bytes());

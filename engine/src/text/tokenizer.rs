@@ -214,7 +214,9 @@ impl Tokenizer {
     /// Number of characters of `text` that this vocabulary cannot write, and that [`encode`](Self::encode) replaces.
     pub fn unencodable(&self, text: &str) -> usize {
         match &self.spelling {
-            Spelling::ByteLevel { known, .. } => text.chars().filter(|&c| missing_byte(c, known).is_some()).count(),
+            Spelling::ByteLevel { known, .. } => {
+                text.chars().filter(|&c| missing_byte(c, known).is_some()).count()
+            }
             Spelling::SentencePiece { .. } => 0,
         }
     }

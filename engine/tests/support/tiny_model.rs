@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A metadata value.
 #[derive(Clone)]
-pub enum Value {
+pub(crate) enum Value {
     U32(u32),
     U64(u64),
     F32(f32),
@@ -15,24 +15,25 @@ pub enum Value {
 
 /// A tensor: its shape, outermost first, and its F32 values.
 #[derive(Clone)]
-pub struct TinyTensor {
-    pub shape: Vec<usize>,
-    pub values: Vec<f32>,
+pub(crate) struct TinyTensor {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) values: Vec<f32>,
 }
 
 /// Keys and tensors by name; change them at will.
 #[derive(Clone)]
-pub struct TinyModel {
-    pub keys: BTreeMap<String, Value>,
-    pub tensors: BTreeMap<String, TinyTensor>,
+pub(crate) struct TinyModel {
+    pub(crate) keys: BTreeMap<String, Value>,
+    pub(crate) tensors: BTreeMap<String, TinyTensor>,
 }
 
-pub const VOCABULARY: usize = 67;
-pub const CONTEXT: usize = 256;
+pub(crate) const VOCABULARY: usize = 67;
+/// More than two of the parts that attention cuts keys and values into.
+pub(crate) const CONTEXT: usize = 700;
 
 impl TinyModel {
     /// Two layers, 40 wide, 6 query heads on 2 KV heads of 8, 56 between, tied. No size is a multiple of a tile.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let (hidden, heads, kv_heads, head_dim, ffn, layers) = (40, 6, 2, 8, 56, 2);
         let mut model = Self { keys: BTreeMap::new(), tensors: BTreeMap::new() };
         model.set("general.architecture", Value::Str("llama".to_owned()));
@@ -93,12 +94,12 @@ impl TinyModel {
         self.set("tokenizer.ggml.eos_token_id", Value::U32(VOCABULARY as u32 - 1));
     }
 
-    pub fn set(&mut self, key: &str, value: Value) {
+    pub(crate) fn set(&mut self, key: &str, value: Value) {
         self.keys.insert(key.to_owned(), value);
     }
 
     /// An output layer apart from the embedding table.
-    pub fn untie(&mut self, seed: u64) {
+    pub(crate) fn untie(&mut self, seed: u64) {
         let mut output = self.tensors["token_embd.weight"].clone();
         let mut random = Random(seed);
         output.values.iter_mut().for_each(|value| *value = random.next());
@@ -106,7 +107,7 @@ impl TinyModel {
     }
 
     /// The file's bytes.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = b"GGUF".to_vec();
         out.extend(3u32.to_le_bytes());
         out.extend((self.tensors.len() as u64).to_le_bytes());
@@ -164,21 +165,21 @@ fn put_value(out: &mut Vec<u8>, value: &Value) {
 }
 
 /// Numbers from -1 to 1 by SplitMix64.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> f32 {
+    pub(crate) fn next(&mut self) -> f32 {
         (self.bits() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
 
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         x ^ (x >> 31)
     }
 
-    pub fn tokens(&mut self, count: usize, vocabulary: usize) -> Vec<u32> {
+    pub(crate) fn tokens(&mut self, count: usize, vocabulary: usize) -> Vec<u32> {
         (0..count).map(|_| (self.bits() % vocabulary as u64) as u32).collect()
     }
 }

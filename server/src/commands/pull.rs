@@ -21,6 +21,6 @@ pub(crate) struct PullArgs {
 }
 
 pub(crate) fn execute(args: &PullArgs, progress: &Progress) -> anyhow::Result<()> {
-    let path = model_file::pull(&args.name, &args.cache, progress)?;
+    let path = model_file::find(&args.name, &args.cache, progress)?;
     output::write(&format!("{}\n", path.display()))
 }

@@ -2,19 +2,22 @@
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 
 #[path = "../../../engine/tests/support/tiny_model.rs"]
-pub mod tiny_model;
+pub(crate) mod tiny_model;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 use tiny_model::{TinyModel, VOCABULARY, Value};
 
+/// The context of [`model`].
+pub(crate) const CONTEXT: u32 = 256;
+
 /// What a run of the program came to.
 #[derive(Debug)]
-pub struct Outcome {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Outcome {
@@ -30,55 +33,55 @@ impl Outcome {
     }
 
     /// It went well: what it wrote to standard output.
-    pub fn success(self) -> String {
+    pub(crate) fn success(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
     }
 
     /// It failed with an error that names all of `parts`, and wrote no result.
-    pub fn failure(self, parts: &[&str]) {
+    pub(crate) fn failure(self, parts: &[&str]) {
         assert_eq!(self.code, Some(1), "{self:?}");
         assert_eq!(self.stdout, "", "{self:?}");
-        let error = self.stderr.lines().last().unwrap_or_default();
-        assert!(error.starts_with("error: "), "{self:?}");
+        let stderr = format!("\n{}", self.stderr);
+        let (_, error) = stderr.split_once("\nerror: ").unwrap_or_else(|| panic!("no error in {self:?}"));
         parts.iter().for_each(|part| assert!(error.contains(part), "{error:?} should name {part:?}"));
     }
 
     /// The arguments were refused with a text that names all of `parts`.
-    pub fn usage(self, parts: &[&str]) {
+    pub(crate) fn usage(self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:?}");
         parts.iter().for_each(|part| assert!(self.stderr.contains(part), "{self:?} should name {part:?}"));
     }
 }
 
 /// A place of its own for a test, with a model that no other has.
-pub struct Place {
+pub(crate) struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: TempDir::new().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes a file and returns its path.
-    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+    pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, contents).unwrap();
         shown(&path)
     }
 
     /// A tiny model whose answers never end by themselves; its text is of the characters `!` to `b`.
-    pub fn model(&self) -> String {
+    pub(crate) fn model(&self) -> String {
         self.file("tiny.gguf", model().bytes())
     }
 
     /// The program, with an empty cache and nothing that could fetch a model.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("halite"));
         command.args(arguments).env_remove("RUST_LOG");
         command.env("HALITE_CACHE", self.path("cache")).env("PATH", self.path("no-programs"));
@@ -86,34 +89,35 @@ impl Place {
         command
     }
 
-    pub fn halite(&self, arguments: &[&str]) -> Outcome {
+    pub(crate) fn halite(&self, arguments: &[&str]) -> Outcome {
         Outcome::of(self.command(arguments).output().unwrap())
     }
 }
 
 /// The program as the person who runs the tests has it: their own cache.
-pub fn halite(arguments: &[&str]) -> Outcome {
+pub(crate) fn halite(arguments: &[&str]) -> Outcome {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("halite"));
     Outcome::of(command.args(arguments).env_remove("RUST_LOG").output().unwrap())
 }
 
 /// See [`Place::model`].
-pub fn model() -> TinyModel {
+pub(crate) fn model() -> TinyModel {
     let mut model = TinyModel::new(1);
     // The end token's logit is 0 then; another one's is above in practice.
     let table = model.tensors.get_mut("token_embd.weight").unwrap();
     let row = table.shape[1];
     table.values[(VOCABULARY - 1) * row..].fill(0.0);
+    model.set("llama.context_length", Value::U32(CONTEXT));
     let template = "{% for message in messages %}{{ message.content }}!{% endfor %}";
     model.set("tokenizer.chat_template", Value::Str(template.to_owned()));
     model
 }
 
-pub fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
 /// Parses what `--json` wrote.
-pub fn json(text: &str) -> serde_json::Value {
+pub(crate) fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

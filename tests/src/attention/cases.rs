@@ -35,8 +35,9 @@ fn case(group: usize, kv: KvSpec, sequences: &[(usize, usize)]) -> Case {
 pub(super) fn heads() -> Vec<Case> {
     let steps: [&[(usize, usize)]; 2] = [&[(1, 70), (1, 3)], &[(19, 83)]];
     let mut cases = Vec::new();
-    for (number, head_dim) in
-        [1, 2, 8, 15, 16, 17, 32, 33, 48, 56, 64, 80, 96, 112, 128, 192, 224, 256, 576].into_iter().enumerate()
+    for (number, head_dim) in [1, 2, 8, 15, 16, 17, 32, 33, 48, 56, 64, 80, 96, 112, 128, 192, 224, 256, 576]
+        .into_iter()
+        .enumerate()
     {
         for steps in steps {
             cases.push(case(1 + number % 3, kv(2, head_dim, 16, FLOATS[number % 3]), steps));
@@ -62,7 +63,10 @@ pub(super) fn blocks() -> Vec<Case> {
     let mut cases = Vec::new();
     for block_size in [1, 2, 3, 7, 8, 15, 16, 17, 32, 33, 64, 100, 128, 256] {
         for dtype in FLOATS {
-            cases.push(Case { seed: 1, ..case(3, kv(2, 32, block_size, dtype), &[(5, 131), (1, 130), (9, 9)]) });
+            cases.push(Case {
+                seed: 1,
+                ..case(3, kv(2, 32, block_size, dtype), &[(5, 131), (1, 130), (9, 9)])
+            });
         }
         let edges: Vec<(usize, usize)> = [block_size - 1, block_size, block_size + 1, 2 * block_size]
             .into_iter()

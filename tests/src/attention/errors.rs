@@ -1,7 +1,7 @@
 //! Bad arguments of attention.
 
 use crate::{
-    case::Verdict,
+    case::{Shown, Verdict},
     judge::refused,
     poison::{Guarded, Layout},
 };
@@ -11,9 +11,7 @@ use halite_kernels::{
     cache::KvSpec,
 };
 
-type Body<B> = fn(&B) -> Verdict;
-
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("specs that make no sense", specs),
         ("steps beyond the plan", steps),

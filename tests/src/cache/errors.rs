@@ -2,7 +2,7 @@
 
 use super::{compare, place, poisoned, spec};
 use crate::{
-    case::Verdict,
+    case::{Shown, Verdict},
     judge::refused,
     poison::{Guarded, Layout},
 };
@@ -11,9 +11,7 @@ use halite_kernels::{
     cache::{BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvSpec, SlotMapping},
 };
 
-type Body<B> = fn(&B) -> Verdict;
-
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("specs that make no sense", specs),
         ("slots and tensors that do not fit", writes),

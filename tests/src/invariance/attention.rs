@@ -2,7 +2,7 @@
 
 use crate::{
     attention::{Fill, Filled, Tokens, fill},
-    case::{Fault, Verdict},
+    case::{Fault, Shown, Verdict},
     judge::same_bits,
     poison::{Guarded, Layout},
     random::Rng,
@@ -14,11 +14,10 @@ use halite_kernels::{
 };
 use std::ops::Range;
 
-type Body<B> = fn(&B) -> Verdict;
 /// Positions of the sequence that is watched.
 const LENGTH: usize = 300;
 
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![("chunks of 1, 16, 100 and all", chunks), ("alone and in company", company)]
 }
 
@@ -87,7 +86,8 @@ fn step<B: Backend>(
     let rows = cu_seqlens.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
     Ok(rows
         .map(|rows| {
-            let row = |row: usize| [&out[row * out_row..][..out_row], &lse[row * lse_row..][..lse_row]].concat();
+            let row =
+                |row: usize| [&out[row * out_row..][..out_row], &lse[row * lse_row..][..lse_row]].concat();
             rows.flat_map(row).collect()
         })
         .collect())

@@ -1,7 +1,7 @@
 //! Rows alone against rows in a batch.
 
 use crate::{
-    case::{Fault, Verdict, ensure},
+    case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
     linear::{Case, Fill, Operand, Weights, specs},
     oracle,
@@ -19,14 +19,13 @@ use halite_kernels::{
 };
 use std::ops::Range;
 
-type Body<B> = fn(&B) -> Verdict;
 /// Batches, as ranges of the rows of the largest.
 const BATCHES: [Range<usize>; 12] =
     [0..2, 1..4, 0..4, 3..8, 0..6, 5..12, 0..11, 1..13, 2..15, 0..16, 7..24, 0..37];
 /// Rows of the largest batch.
 const ROWS: usize = 37;
 
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("linear layers of every format", linear),
         ("norms", norm),
@@ -89,7 +88,10 @@ fn run_linear<B: Backend>(
     };
     stream.reserve(device.linear_workspace(packed, rows.len()))?;
     let epilogue = Epilogue::default();
-    device.linear(stream, LinearArgs::<B> { x: activations, weights: packed, epilogue, out: &out.view }.check()?)?;
+    device.linear(
+        stream,
+        LinearArgs::<B> { x: activations, weights: packed, epilogue, out: &out.view }.check()?,
+    )?;
     out.read_bytes(stream)
 }
 
@@ -102,7 +104,9 @@ fn linear<B: Backend>(device: &B) -> Verdict {
         let case = Case { fill: Fill::Spread, ..Case::new(spec.clone(), ROWS) };
         let operand = Operand::<B>::new(stream, &mut rng, &case)?;
         let row_bytes = spec.out_features * spec.output.size();
-        same_rows(&format!("{spec:?}"), row_bytes, |rows| run_linear(device, stream, &packed, &operand, rows))?;
+        same_rows(&format!("{spec:?}"), row_bytes, |rows| {
+            run_linear(device, stream, &packed, &operand, rows)
+        })?;
     }
     Ok(())
 }
@@ -122,8 +126,14 @@ fn norm<B: Backend>(device: &B) -> Verdict {
                 let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
                 let x = x.narrow(0, rows)?;
                 let out_arg = NormOut::Float(&out.view);
-                let args =
-                    NormArgs { spec: &spec, x: &x, residual: None, weight: &weight, bias: None, out: out_arg };
+                let args = NormArgs {
+                    spec: &spec,
+                    x: &x,
+                    residual: None,
+                    weight: &weight,
+                    bias: None,
+                    out: out_arg,
+                };
                 device.norm(stream, args.check()?)?;
                 out.read_bytes(stream)
             })?;
@@ -172,7 +182,9 @@ fn sampling<B: Backend>(device: &B) -> Verdict {
     let logits = input::<B>(stream, vocabulary)?;
     let mut plan = device.sampling_plan(&SamplingSpec::new(vocabulary), ROWS)?;
     let params: Vec<SamplingParams> = (0..ROWS as u64)
-        .map(|row| SamplingParams::seeded(0.5 + row as f32 / 10.0, row).with_top_k(50).with_top_p(0.95).at(row))
+        .map(|row| {
+            SamplingParams::seeded(0.5 + row as f32 / 10.0, row).with_top_k(50).with_top_p(0.95).at(row)
+        })
         .collect();
     same_rows("sample", 4, |rows| {
         let step = SamplingStep { params: &params[rows.clone()] }.check(&plan)?;

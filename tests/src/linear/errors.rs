@@ -1,7 +1,7 @@
 //! Bad arguments of linear layers.
 
 use crate::{
-    case::Verdict,
+    case::{Shown, Verdict},
     judge::refused,
     poison::{Guarded, Layout},
 };
@@ -14,9 +14,7 @@ use halite_kernels::{
     },
 };
 
-type Body<B> = fn(&B) -> Verdict;
-
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("specs that make no sense", |_| specs()),
         ("weights that do not fit", |_| weights()),

@@ -2,7 +2,7 @@
 
 use super::{Case, Operand, Weights, specs};
 use crate::{
-    case::{Fault, Verdict, ensure},
+    case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
     poison::{Guarded, Layout},
     random::Rng,
@@ -13,9 +13,7 @@ use halite_kernels::{
     linear::{Epilogue, LinearArgs, LinearSpec, WeightFormat},
 };
 
-type Body<B> = fn(&B) -> Verdict;
-
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("saved and restored: the same bytes, the same results", round_trip),
         ("saved for another spec", other_spec),
@@ -73,10 +71,8 @@ fn round_trip<B: Backend>(device: &B) -> Verdict {
             ensure(*restored.as_ref() == spec, || format!("restored as {:?}", restored.as_ref()))?;
             same_bits("saved again", &device.linear_save(stream, &restored)?, &saved)?;
             for rows in [1, 5] {
-                let (before, after) = (
-                    run(device, stream, &packed, rows)?,
-                    run(device, stream, &restored, rows)?,
-                );
+                let (before, after) =
+                    (run(device, stream, &packed, rows)?, run(device, stream, &restored, rows)?);
                 same_bits(&format!("{spec:?}, {rows} rows, restored"), &after, &before)?;
             }
         }

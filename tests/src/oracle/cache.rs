@@ -1,6 +1,6 @@
 //! The KV cache as a plain array of token slots; formulas and layout from `halite_kernels::cache`.
 
-use crate::poison::{encode, pattern};
+use crate::poison::{decode, encode, pattern};
 use halite_kernels::cache::KvSpec;
 
 /// A cache in the canonical layout: block, layer, keys `[block_size, kv_heads, head_dim]`, then values.
@@ -25,20 +25,37 @@ impl Blocks {
         layers * block_size * kv_heads * (head_dim + value_head_dim) * dtype.size()
     }
 
-    /// Writes one token's keys `[kv_heads, head_dim]` and values `[kv_heads, value_head_dim]`.
-    pub fn write(&mut self, layer: usize, slot: usize, k: &[f32], v: &[f32]) {
-        let KvSpec { kv_heads, head_dim, value_head_dim, block_size, dtype, .. } = self.spec;
+    /// The first elements of a token's keys and of its values.
+    fn starts(&self, layer: usize, slot: usize) -> (usize, usize) {
+        let KvSpec { layers, kv_heads, head_dim, value_head_dim, block_size, .. } = self.spec;
         let (block, place) = (slot / block_size, slot % block_size);
         let layer_elements = block_size * kv_heads * (head_dim + value_head_dim);
-        let layer_start = (block * self.spec.layers + layer) * layer_elements;
+        let layer_start = (block * layers + layer) * layer_elements;
         let keys = layer_start + place * kv_heads * head_dim;
         let values = layer_start + block_size * kv_heads * head_dim + place * kv_heads * value_head_dim;
+        (keys, values)
+    }
+
+    /// Writes one token's keys `[kv_heads, head_dim]` and values `[kv_heads, value_head_dim]`.
+    pub fn write(&mut self, layer: usize, slot: usize, k: &[f32], v: &[f32]) {
+        let (keys, values) = self.starts(layer, slot);
+        let (dtype, size) = (self.spec.dtype, self.spec.dtype.size());
         for (start, data) in [(keys, k), (values, v)] {
             for (i, &x) in data.iter().enumerate() {
-                let size = dtype.size();
                 self.bytes[(start + i) * size..][..size].copy_from_slice(&encode(dtype, x));
             }
         }
+    }
+
+    /// One token's keys and values, as they are stored.
+    pub fn read(&self, layer: usize, slot: usize) -> (Vec<f64>, Vec<f64>) {
+        let (keys, values) = self.starts(layer, slot);
+        let (dtype, size) = (self.spec.dtype, self.spec.dtype.size());
+        let read = |start: usize, heads: usize| {
+            let element = |i| decode(dtype, &self.bytes[(start + i) * size..][..size]);
+            (0..self.spec.kv_heads * heads).map(element).collect()
+        };
+        (read(keys, self.spec.head_dim), read(values, self.spec.value_head_dim))
     }
 
     /// One block's bytes.

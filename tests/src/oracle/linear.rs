@@ -6,7 +6,7 @@ use halite_kernels::activation::Activation;
 
 /// Exact integer sums `x · Wᵀ`, `[rows, weight_rows]`.
 pub fn integer_sums(x: &[i8], w: &[i8], rows: usize, weight_rows: usize) -> Vec<i64> {
-    let k = if weight_rows == 0 { 0 } else { w.len() / weight_rows };
+    let k = w.len().checked_div(weight_rows).unwrap_or(0);
     let mut sums = Vec::with_capacity(rows * weight_rows);
     for row in 0..rows {
         for n in 0..weight_rows {
@@ -19,7 +19,7 @@ pub fn integer_sums(x: &[i8], w: &[i8], rows: usize, weight_rows: usize) -> Vec<
 
 /// Sums of products of floats, `[rows, weight_rows]`.
 pub fn float_sums(x: &[f64], w: &[f64], rows: usize, weight_rows: usize) -> Vec<Bound> {
-    let k = if weight_rows == 0 { 0 } else { w.len() / weight_rows };
+    let k = w.len().checked_div(weight_rows).unwrap_or(0);
     let mut sums = Vec::with_capacity(rows * weight_rows);
     for row in 0..rows {
         for n in 0..weight_rows {

@@ -107,7 +107,8 @@ pub fn log_prob(logits: &[f64], target: i32) -> Bound {
         total += (logit - largest).exp();
     }
     for logit in logits.iter().filter(|logit| logit.is_finite()) {
-        error += (logit - largest).exp() / total * (exponential(logit - largest) + U * (logit - largest).abs());
+        error +=
+            (logit - largest).exp() / total * (exponential(logit - largest) + U * (logit - largest).abs());
     }
     let log_sum = largest + total.ln();
     let error = error + 4.0 * U * (largest.abs() + total.ln().abs() + logit.abs());

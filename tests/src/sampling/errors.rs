@@ -1,7 +1,7 @@
 //! Bad arguments of sampling.
 
 use crate::{
-    case::Verdict,
+    case::{Shown, Verdict},
     judge::refused,
     poison::{Guarded, Layout},
 };
@@ -10,9 +10,7 @@ use halite_kernels::{
     sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
 };
 
-type Body<B> = fn(&B) -> Verdict;
-
-pub(super) fn bodies<B: Backend>() -> Vec<(&'static str, Body<B>)> {
+pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("vocabularies and parameters out of range", ranges),
         ("tensors that do not fit", tensors),
@@ -55,7 +53,8 @@ fn tensors<B: Backend>(device: &B) -> Verdict {
     let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
     let (logits, wide, half) =
         (tensor(DType::F32, &[2, 5])?, tensor(DType::F32, &[2, 6])?, tensor(DType::F16, &[2, 5])?);
-    let (long, ids, many) = (tensor(DType::F32, &[3, 5])?, tensor(DType::I32, &[2])?, tensor(DType::I32, &[3])?);
+    let (long, ids, many) =
+        (tensor(DType::F32, &[3, 5])?, tensor(DType::I32, &[2])?, tensor(DType::I32, &[3])?);
     let flat = tensor(DType::F32, &[2])?;
     let args = |logits, ids| SamplingArgs::<B> { plan: &plan, logits, ids };
     for (argument, args) in [

@@ -46,8 +46,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let targets: Vec<i32> = rows.iter().map(|row| row.1).collect();
     let dims = [rows.len(), *vocabulary];
     let (logits, values) = Guarded::<B>::input(stream, DType::F32, &values, &dims, *layout)?;
-    let targets_tensor =
-        Guarded::<B>::integers(stream, DType::I32, &targets, &[rows.len()], Layout::Dense)?;
+    let targets_tensor = Guarded::<B>::integers(stream, DType::I32, &targets, &[rows.len()], Layout::Dense)?;
     let out = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
     let args = LogProbArgs { logits: &logits.view, targets: &targets_tensor.view, out: &out.view };
     device.log_probs(stream, args.check()?)?;

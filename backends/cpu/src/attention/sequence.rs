@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     stage::{KvBlocks, Part, PartShape, Stage},
-    state::{Line, Merge, State},
+    state::{Line, State},
     tile::{PartTile, SCORE_LINES},
 };
 use crate::simd::{Isa, Kernel, Tier, random::Random};
@@ -39,13 +39,7 @@ impl Sequence {
             values[(block * block_size + slot) * self.v_dim..][..self.v_dim]
                 .copy_from_slice(&self.values[position * self.v_dim..][..self.v_dim]);
         }
-        Paged {
-            keys,
-            values,
-            key_len: block_size * self.head_dim,
-            value_len: block_size * self.v_dim,
-            block_size,
-        }
+        Paged { keys, values, key_len: block_size * self.head_dim, value_len: block_size * self.v_dim }
     }
 
     /// One row in `f64`: two passes over the positions.
@@ -76,7 +70,6 @@ pub(crate) struct Paged {
     values: Vec<f32>,
     key_len: usize,
     value_len: usize,
-    pub(crate) block_size: usize,
 }
 
 impl KvBlocks for &Paged {
@@ -113,6 +106,16 @@ impl Kernel for Finish<'_, '_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> f32 {
         self.0.finish(isa, self.1, self.2)
+    }
+}
+
+struct Merge<'a, 's>(&'a mut State<'s>, &'a State<'s>);
+
+impl Kernel for Merge<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        self.0.merge(isa, self.1);
     }
 }
 
@@ -158,7 +161,7 @@ pub(crate) fn attend(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cu
             if cut.apart {
                 other.clear();
                 run(&mut other);
-                tier.run(Merge { state: &mut state, part: &other });
+                tier.run(Merge(&mut state, &other));
             } else {
                 run(&mut state);
             }

@@ -13,7 +13,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::stage::CHUNK;
-use crate::simd::{Isa, Kernel, LANES, Mask, StoredFloat, first_lanes, math};
+use crate::simd::{Isa, LANES, Mask, StoredFloat, first_lanes, math};
 
 /// A cache line of scratch memory; being made of these, scratch is aligned for vectors.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -84,10 +84,14 @@ impl<'a> State<'a> {
         factors
     }
 
-    /// Merges the states of a later part into these.
+    /// Merges the states of a later part into these, to the same bits as a tile that merges its part itself.
     ///
     /// # Panics
     /// Where the two have different shapes.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for tasks that share one sequence; so far only tests do")
+    )]
     #[inline(always)]
     pub(crate) fn merge<I: Isa>(&mut self, isa: I, part: &State<'_>) {
         assert!(self.rows == part.rows && self.stride == part.stride, "states of one shape");
@@ -147,22 +151,5 @@ impl Factors {
         let part = isa.add(part, isa.splat(0.0));
         let state = isa.mul(isa.load(o), isa.splat(self.state[row]));
         isa.store(isa.mul_add(part, isa.splat(self.part[row]), state), o);
-    }
-}
-
-/// Merges the states of a later part into those of the parts before it.
-pub(crate) struct Merge<'a, 's> {
-    /// The parts before.
-    pub(crate) state: &'a mut State<'s>,
-    /// The next part.
-    pub(crate) part: &'a State<'s>,
-}
-
-impl Kernel for Merge<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        self.state.merge(isa, self.part);
     }
 }

@@ -133,11 +133,11 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         while chunk < chunks {
             let wide = if chunk + WIDE <= chunks { WIDE } else { 1 };
             if wide == WIDE {
-                let acc = weigh::<I, ROWS, WIDE>(isa, part, &span, visible, chunk, scores);
-                merge(isa, &factors, &acc, &mut outputs[chunk * CHUNK..], stride);
+                let sums = weigh::<I, ROWS, WIDE>(isa, part, &span, visible, chunk, scores);
+                merge(isa, &factors, &sums, &mut outputs[chunk * CHUNK..], stride);
             } else {
-                let acc = weigh::<I, ROWS, 1>(isa, part, &span, visible, chunk, scores);
-                merge(isa, &factors, &acc, &mut outputs[chunk * CHUNK..], stride);
+                let sums = weigh::<I, ROWS, 1>(isa, part, &span, visible, chunk, scores);
+                merge(isa, &factors, &sums, &mut outputs[chunk * CHUNK..], stride);
             }
             chunk += wide;
         }
@@ -149,15 +149,15 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
 fn merge<I: Isa, const ROWS: usize, const WIDE: usize>(
     isa: I,
     factors: &Factors,
-    acc: &[[[I::F32; 2]; ROWS]; WIDE],
+    sums: &[[[[f32; LANES]; 2]; ROWS]; WIDE],
     outputs: &mut [f32],
     stride: usize,
 ) {
-    for (w, acc) in acc.iter().enumerate() {
-        for (r, acc) in acc.iter().enumerate() {
+    for (w, sums) in sums.iter().enumerate() {
+        for (r, sums) in sums.iter().enumerate() {
             let (o, _) = outputs[r * stride + w * CHUNK..][..CHUNK].as_chunks_mut::<LANES>();
-            factors.merge(isa, r, acc[0], &mut o[0]);
-            factors.merge(isa, r, acc[1], &mut o[1]);
+            factors.merge(isa, r, isa.load(&sums[0]), &mut o[0]);
+            factors.merge(isa, r, isa.load(&sums[1]), &mut o[1]);
         }
     }
 }
@@ -176,29 +176,31 @@ fn dot<I: Isa, const ROWS: usize, const WIDE: usize>(
     let len = head_dim * LANES;
     let keys = &part.keys()[group * len..][..2 * WIDE * len];
     assert!(queries.len() >= ROWS * head_dim);
-    let mut acc = [[[isa.splat(0.0); 2]; WIDE]; ROWS];
+    let mut acc = [[[isa.splat(0.0); 2]; ROWS]; WIDE];
     // Few pointers, as in the matrix tiles: rows r, r + 1 and r + 2 share one.
     let mut base: [*const f32; 4] = std::array::from_fn(|i| queries.as_ptr().wrapping_add(3 * i * head_dim));
     let mut at = keys.as_ptr();
     for _ in 0..head_dim {
-        for w in 0..WIDE {
+        for (w, acc) in acc.iter_mut().enumerate() {
             // SAFETY: each of the `2 * WIDE` groups has `head_dim` vectors of 16, `len` apart: the slice above.
             let k = unsafe { [&*at.add(2 * w * len).cast(), &*at.add((2 * w + 1) * len).cast()] };
             let k = [isa.load(k[0]), isa.load(k[1])];
-            for r in 0..ROWS {
+            for (r, acc) in acc.iter_mut().enumerate() {
                 // SAFETY: each of the rows has `head_dim` values: the assertion above.
                 let q = isa.splat(unsafe { *base[r / 3].add(r % 3 * head_dim) });
-                acc[r][w] = [isa.mul_add(q, k[0], acc[r][w][0]), isa.mul_add(q, k[1], acc[r][w][1])];
+                *acc = [isa.mul_add(q, k[0], acc[0]), isa.mul_add(q, k[1], acc[1])];
             }
         }
         at = at.wrapping_add(LANES);
         base = base.map(|p| p.wrapping_add(1));
     }
     let scale = isa.splat(scale);
-    for (r, acc) in acc.into_iter().enumerate() {
-        let row = &mut scores[r * STRIDE + group * LANES..][..2 * WIDE * LANES];
-        for (to, acc) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(acc.as_flattened()) {
-            isa.store(isa.mul(*acc, scale), to);
+    for (w, acc) in acc.into_iter().enumerate() {
+        for (r, acc) in acc.into_iter().enumerate() {
+            let row = &mut scores[r * STRIDE + (group + 2 * w) * LANES..][..2 * LANES];
+            for (to, acc) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(acc) {
+                isa.store(isa.mul(acc, scale), to);
+            }
         }
     }
 }
@@ -243,7 +245,7 @@ fn weigh<I: Isa, const ROWS: usize, const WIDE: usize>(
     visible: &[Range<usize>],
     chunk: usize,
     weights: &[f32],
-) -> [[[I::F32; 2]; ROWS]; WIDE] {
+) -> [[[[f32; LANES]; 2]; ROWS]; WIDE] {
     let positions = part.shape().positions();
     let len = positions * CHUNK;
     let values = &part.values()[chunk * len..][..WIDE * len];
@@ -257,7 +259,15 @@ fn weigh<I: Isa, const ROWS: usize, const WIDE: usize>(
         from.all_rows(isa, span.all.clone(), &mut acc);
         from.row_by_row(isa, span.all.end..span.any.end, &mut acc);
     }
-    acc
+    // Out of registers: the accumulators stay there only while every loop over them is short enough to be unrolled.
+    let mut sums = [[[[0.0; LANES]; 2]; ROWS]; WIDE];
+    for (sums, acc) in sums.iter_mut().zip(&acc) {
+        for (sums, acc) in sums.iter_mut().zip(acc) {
+            isa.store(acc[0], &mut sums[0]);
+            isa.store(acc[1], &mut sums[1]);
+        }
+    }
+    sums
 }
 
 /// Where [`weigh`] reads. Its functions are unsafe: their positions lie within the part, there are `WIDE` chunks of

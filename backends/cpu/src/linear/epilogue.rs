@@ -27,14 +27,6 @@ pub(crate) trait FloatEpilogue {
     fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::F32; 2]);
 }
 
-/// Up to 16 of the values that belong to a panel's columns: those of its first or second vector.
-#[inline(always)]
-pub(crate) fn vector_of(values: &[f32], place: Place, vector: usize) -> &[f32] {
-    let end = place.column + place.valid;
-    let start = (place.column + vector * LANES).min(end);
-    &values[start..end.min(start + LANES)]
-}
-
 /// The sums themselves, `[rows][N]` `i32`.
 pub(crate) struct Int8ToI32<'a> {
     /// Where they go.
@@ -48,57 +40,5 @@ impl Int8Epilogue for Int8ToI32<'_> {
         let (first, second) = out.split_at_mut(place.valid.min(LANES));
         isa.store_i32_partial(acc[0], first);
         isa.store_i32_partial(acc[1], second);
-    }
-}
-
-/// `(f32(acc) * w_scale[n]) * a_scale[m] + bias[n]`, `[rows][N]` `f32`.
-pub(crate) struct Int8ToF32<'a> {
-    /// `[rows]`
-    pub(crate) a_scale: &'a [f32],
-    /// `[N]`
-    pub(crate) w_scale: &'a [f32],
-    /// `[N]`
-    pub(crate) bias: Option<&'a [f32]>,
-    /// Where the results go.
-    pub(crate) out: OutputRows<'a, f32>,
-}
-
-impl Int8Epilogue for Int8ToF32<'_> {
-    #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::I32; 2]) {
-        let a_scale = isa.splat(self.a_scale[row]);
-        let out = self.out.segment(row, place.column, place.valid);
-        let (first, second) = out.split_at_mut(place.valid.min(LANES));
-        for (vector, out) in [first, second].into_iter().enumerate() {
-            let w_scale = isa.load_partial(vector_of(self.w_scale, place, vector));
-            let mut y = isa.mul(isa.mul(isa.to_f32(acc[vector]), w_scale), a_scale);
-            if let Some(bias) = self.bias {
-                y = isa.add(y, isa.load_partial(vector_of(bias, place, vector)));
-            }
-            isa.store_partial(y, out);
-        }
-    }
-}
-
-/// `acc + bias[n]`, `[rows][N]` `f32`.
-pub(crate) struct FloatToF32<'a> {
-    /// `[N]`
-    pub(crate) bias: Option<&'a [f32]>,
-    /// Where the results go.
-    pub(crate) out: OutputRows<'a, f32>,
-}
-
-impl FloatEpilogue for FloatToF32<'_> {
-    #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::F32; 2]) {
-        let out = self.out.segment(row, place.column, place.valid);
-        let (first, second) = out.split_at_mut(place.valid.min(LANES));
-        for (vector, out) in [first, second].into_iter().enumerate() {
-            let mut y = acc[vector];
-            if let Some(bias) = self.bias {
-                y = isa.add(y, isa.load_partial(vector_of(bias, place, vector)));
-            }
-            isa.store_partial(y, out);
-        }
     }
 }

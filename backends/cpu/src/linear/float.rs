@@ -164,10 +164,18 @@ impl<T: StoredFloat, E: FloatEpilogue, const ROWS: usize, const PANELS: usize> K
             at = at.wrapping_add(PANEL);
             base = base.map(|p| p.wrapping_add(1));
         }
-        for (p, acc) in acc.into_iter().enumerate() {
+        // In an array of their own, so that the accumulators stay in registers (see `int8`).
+        let mut sums = [[[[0.0; LANES]; 2]; ROWS]; PANELS];
+        for (sums, acc) in sums.iter_mut().zip(&acc) {
+            for (sums, acc) in sums.iter_mut().zip(acc) {
+                isa.store(acc[0], &mut sums[0]);
+                isa.store(acc[1], &mut sums[1]);
+            }
+        }
+        for (p, sums) in sums.iter().enumerate() {
             let place = weights.columns.place(weights.n, tile.panel + p);
-            for (r, acc) in acc.into_iter().enumerate() {
-                epilogue.store(isa, first + r, place, acc);
+            for (r, sums) in sums.iter().enumerate() {
+                epilogue.store(isa, first + r, place, [isa.load(&sums[0]), isa.load(&sums[1])]);
             }
         }
     }
@@ -188,10 +196,10 @@ unsafe fn step<I: Isa, T: StoredFloat, const ROWS: usize>(
     // SAFETY: the caller's promise.
     let w = unsafe { [&*weights.cast(), &*weights.add(LANES).cast()] };
     let w = [T::load(isa, w[0]), T::load(isa, w[1])];
-    for r in 0..ROWS {
+    for (r, acc) in acc.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
         let a = isa.splat(unsafe { *base[r / 3].add(r % 3 * stride) });
-        acc[r] = [isa.mul_add(a, w[0], acc[r][0]), isa.mul_add(a, w[1], acc[r][1])];
+        *acc = [isa.mul_add(a, w[0], acc[0]), isa.mul_add(a, w[1], acc[1])];
     }
 }
 

@@ -4,7 +4,10 @@ use half::{bf16, f16};
 
 use super::*;
 use crate::{
-    linear::{epilogue::FloatToF32, output::OutputRows, pack::pack_float_panel},
+    linear::{
+        output::OutputRows,
+        pack::{Place, pack_float_panel},
+    },
     simd::{Tier, random::Random},
 };
 
@@ -18,6 +21,19 @@ fn packed<T: StoredFloat>(w: &[T], n: usize, k: usize) -> Vec<T> {
     values
 }
 
+/// The sums themselves.
+struct Sums<'a>(OutputRows<'a, f32>);
+
+impl FloatEpilogue for Sums<'_> {
+    #[inline(always)]
+    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::F32; 2]) {
+        let out = self.0.segment(row, place.column, place.valid);
+        let (first, second) = out.split_at_mut(place.valid.min(LANES));
+        isa.store_partial(acc[0], first);
+        isa.store_partial(acc[1], second);
+    }
+}
+
 struct Shape {
     m: usize,
     n: usize,
@@ -25,14 +41,14 @@ struct Shape {
     stride: usize,
 }
 
-fn product<T: StoredFloat>(tier: Tier, a: &[f32], packed: &[T], bias: Option<&[f32]>, s: &Shape) -> Vec<f32> {
+fn product<T: StoredFloat>(tier: Tier, a: &[f32], packed: &[T], s: &Shape) -> Vec<f32> {
     let mut out = vec![f32::NAN; s.m * s.n];
     let weights = FloatWeights::new(packed, s.n, s.k, Columns::Plain);
     tier.run(FloatLinear {
         rows: FloatRows::new(a, s.m, s.stride, s.k),
         weights,
         panels: 0..weights.panels(),
-        epilogue: FloatToF32 { bias, out: OutputRows::new(&mut out, s.m, s.n, s.n) },
+        epilogue: Sums(OutputRows::new(&mut out, s.m, s.n, s.n)),
     });
     out
 }
@@ -44,27 +60,21 @@ fn check<T: StoredFloat>(s: &Shape, random: &mut Random, narrow: fn(f32) -> T) {
         a[row * s.stride..][..s.k].copy_from_slice(&random.floats(s.k));
     }
     let w: Vec<T> = random.floats(s.n * s.k).into_iter().map(narrow).collect();
-    let bias = random.floats(s.n);
     let packed = packed(&w, s.n, s.k);
     for tier in Tier::available() {
-        for bias in [None, Some(&bias[..])] {
-            let got = product(tier, &a, &packed, bias, s);
-            for row in 0..s.m {
-                let x = &a[row * s.stride..][..s.k];
-                let alone = product(tier, x, &packed, bias, &Shape { m: 1, stride: s.k, ..*s });
-                for channel in 0..s.n {
-                    let got = got[row * s.n + channel];
-                    let what = format!("{tier} m {} n {} k {} row {row} channel {channel}", s.m, s.n, s.k);
-                    assert_eq!(got.to_bits(), alone[channel].to_bits(), "{what}");
-                    let terms = || {
-                        x.iter().zip(&w[channel * s.k..]).map(|(&x, w)| f64::from(x) * f64::from(w.widen()))
-                    };
-                    let start = bias.map_or(0.0, |bias| f64::from(bias[channel]));
-                    let (sum, size) =
-                        (start + terms().sum::<f64>(), start.abs() + terms().map(f64::abs).sum::<f64>());
-                    let allowed = size * (s.k + 2) as f64 * 2f64.powi(-24);
-                    assert!((f64::from(got) - sum).abs() <= allowed, "{what}: {got} instead of {sum}");
-                }
+        let got = product(tier, &a, &packed, s);
+        for row in 0..s.m {
+            let x = &a[row * s.stride..][..s.k];
+            let alone = product(tier, x, &packed, &Shape { m: 1, stride: s.k, ..*s });
+            for channel in 0..s.n {
+                let got = got[row * s.n + channel];
+                let what = format!("{tier} m {} n {} k {} row {row} channel {channel}", s.m, s.n, s.k);
+                assert_eq!(got.to_bits(), alone[channel].to_bits(), "{what}");
+                let weights = &w[channel * s.k..][..s.k];
+                let terms = || x.iter().zip(weights).map(|(&x, w)| f64::from(x) * f64::from(w.widen()));
+                let (sum, size) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
+                let allowed = size * (s.k + 1) as f64 * 2f64.powi(-24);
+                assert!((f64::from(got) - sum).abs() <= allowed, "{what}: {got} instead of {sum}");
             }
         }
     }
@@ -101,7 +111,7 @@ fn one_chain_in_ascending_k() {
     }
     let packed = packed(&vec![1.0f32; n * k], n, k);
     for tier in Tier::available() {
-        let got = product(tier, &a, &packed, None, &Shape { m, n, k, stride: k });
+        let got = product(tier, &a, &packed, &Shape { m, n, k, stride: k });
         assert!(got.iter().all(|&y| y == 16_777_216.0), "{tier}");
     }
 }
@@ -118,7 +128,7 @@ fn a_range_of_panels_leaves_the_others_alone() {
                     rows: FloatRows::new(&vec![1.0; m * k], m, k, k),
                     weights: FloatWeights::new(&packed, n, k, Columns::Plain),
                     panels: panels.clone(),
-                    epilogue: FloatToF32 { bias: None, out: OutputRows::new(&mut out, m, n, n) },
+                    epilogue: Sums(OutputRows::new(&mut out, m, n, n)),
                 });
                 for (i, y) in out.into_iter().enumerate() {
                     let want = if panels.contains(&(i % n / PANEL)) { 3.0 } else { -1.0 };

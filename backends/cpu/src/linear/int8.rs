@@ -6,6 +6,10 @@
 //!
 //! Tile: up to 12 rows x 32 columns over all of K (24 accumulators of 32 registers). Few rows would wait for the
 //! previous sum, so they keep several sets of accumulators and add them at the end.
+//!
+//! Accumulators stay in registers only while every loop over them is unrolled: its length is a constant and its body
+//! short. One that is not turns them into memory, and the tile is three times as slow and still right. Hence the
+//! epilogue reads the sums from an array of their own.
 
 use std::ops::Range;
 
@@ -185,11 +189,12 @@ impl<E: Int8Epilogue, const ROWS: usize, const SETS: usize> Kernel for Body<'_, 
         let Self { panel, rows, first, place, mut prefetch, epilogue } = self;
         let (k, stride) = (rows.k, rows.stride);
         assert_eq!(panel.len(), int8_panel_len(k));
-        assert!(first + ROWS <= rows.len());
+        let Some(sums) = rows.sums[first..].first_chunk::<ROWS>() else {
+            unreachable!("a tile's rows are among the rows")
+        };
         let mut acc = [[[isa.splat_i32(0); 2]; ROWS]; SETS];
-        for r in 0..ROWS {
-            let offset = isa.splat_i32(rows.sums[first + r].wrapping_mul(-128));
-            acc[0][r] = [offset; 2];
+        for (acc, sum) in acc[0].iter_mut().zip(sums) {
+            *acc = [isa.splat_i32(sum.wrapping_mul(-128)); 2];
         }
         let quads = k / 4;
         let rounds = quads / SETS;
@@ -216,23 +221,26 @@ impl<E: Int8Epilogue, const ROWS: usize, const SETS: usize> Kernel for Body<'_, 
             base = base.map(|p| p.wrapping_add(4));
         }
         if k % 4 != 0 {
-            let (vectors, _) = panel[quads * QUAD..].as_chunks::<{ 4 * LANES }>();
-            for r in 0..ROWS {
-                let rest = &rows.row(first + r)[quads * 4..];
-                let mut quad = [0; 4];
-                quad[..rest.len()].copy_from_slice(rest);
-                let a = isa.splat_quad(quad);
-                for v in 0..2 {
-                    acc[0][r][v] = isa.dot_u8_i8(acc[0][r][v], isa.load_bytes(&vectors[v]), a);
+            let mut rest = [[0; 4]; ROWS];
+            for (r, quad) in rest.iter_mut().enumerate() {
+                quad[..k % 4].copy_from_slice(&rows.row(first + r)[quads * 4..]);
+            }
+            let base = std::array::from_fn(|i| rest.as_ptr().wrapping_add(3 * i).cast());
+            // SAFETY: the panel's last quad, and as many quads on the stack, 4 bytes apart.
+            unsafe { step(isa, weights, base, 4, &mut acc[0]) };
+        }
+        let mut sums = [[[0; LANES]; 2]; ROWS];
+        for (r, sums) in sums.iter_mut().enumerate() {
+            for (v, sums) in sums.iter_mut().enumerate() {
+                let mut total = acc[0][r][v];
+                for set in &acc[1..] {
+                    total = isa.add_i32(total, set[r][v]);
                 }
+                isa.store_i32(total, sums);
             }
         }
-        for r in 0..ROWS {
-            let mut total = acc[0][r];
-            for set in &acc[1..] {
-                total = [isa.add_i32(total[0], set[r][0]), isa.add_i32(total[1], set[r][1])];
-            }
-            epilogue.store(isa, first + r, place, total);
+        for (r, sums) in sums.iter().enumerate() {
+            epilogue.store(isa, first + r, place, [isa.load_i32(&sums[0]), isa.load_i32(&sums[1])]);
         }
     }
 }
@@ -252,11 +260,11 @@ unsafe fn step<I: Isa, const ROWS: usize>(
     // SAFETY: the caller's promise.
     let w = unsafe { [&*weights.cast(), &*weights.add(4 * LANES).cast()] };
     let w = [isa.load_bytes(w[0]), isa.load_bytes(w[1])];
-    for r in 0..ROWS {
+    for (r, acc) in acc.iter_mut().enumerate() {
         // SAFETY: the caller's promise; the read does not need alignment.
         let quad = unsafe { base[r / 3].add(r % 3 * stride).cast::<[i8; 4]>().read_unaligned() };
         let a = isa.splat_quad(quad);
-        acc[r] = [isa.dot_u8_i8(acc[r][0], w[0], a), isa.dot_u8_i8(acc[r][1], w[1], a)];
+        *acc = [isa.dot_u8_i8(acc[0], w[0], a), isa.dot_u8_i8(acc[1], w[1], a)];
     }
 }
 

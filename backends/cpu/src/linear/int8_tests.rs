@@ -2,11 +2,7 @@
 
 use super::*;
 use crate::{
-    linear::{
-        epilogue::{Int8ToF32, Int8ToI32},
-        output::OutputRows,
-        pack::pack_int8_panel,
-    },
+    linear::{epilogue::Int8ToI32, output::OutputRows, pack::pack_int8_panel},
     simd::{Tier, random::Random},
 };
 
@@ -198,40 +194,6 @@ fn gated_panels_hold_gate_and_up_of_the_same_columns() {
                 let (row, column) = (i / half, i % half);
                 let want = case.exact(row, column) - 3 * case.exact(row, half + column);
                 assert_eq!(i64::from(got), want, "{tier} half {half} row {row} column {column}");
-            }
-        }
-    }
-}
-
-#[test]
-fn scales_and_bias_come_in_the_documented_order() {
-    let mut random = Random::new(7);
-    let (m, n) = (14, 37);
-    let case = Case::new(m, n, 50, 0, || (random.i8(), random.i8()));
-    let (a_scale, w_scale, bias) = (random.floats(m), random.floats(n), random.floats(n));
-    for tier in Tier::available() {
-        for bias in [None, Some(&bias[..])] {
-            let (bytes, sums) = (case.packed(), case.sums(tier));
-            let mut out = vec![f32::NAN; m * n];
-            let weights = Int8Weights::new(&bytes, n, case.k, case.columns);
-            tier.run(Int8Linear {
-                rows: Int8Rows::new(&case.a, case.stride, case.k, &sums),
-                weights,
-                panels: 0..weights.panels(),
-                epilogue: Int8ToF32 {
-                    a_scale: &a_scale,
-                    w_scale: &w_scale,
-                    bias,
-                    out: OutputRows::new(&mut out, m, n, n),
-                },
-            });
-            for (i, got) in out.into_iter().enumerate() {
-                let (row, channel) = (i / n, i % n);
-                let mut want = (case.exact(row, channel) as f32 * w_scale[channel]) * a_scale[row];
-                if let Some(bias) = bias {
-                    want += bias[channel];
-                }
-                assert_eq!(got.to_bits(), want.to_bits(), "{tier} row {row} channel {channel}");
             }
         }
     }

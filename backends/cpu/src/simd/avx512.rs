@@ -186,16 +186,8 @@ impl Isa for Avx512 {
         isa!(_mm512_abs_ps(x))
     }
     #[inline(always)]
-    fn sqrt(self, x: __m512) -> __m512 {
-        isa!(_mm512_sqrt_ps(x))
-    }
-    #[inline(always)]
     fn round(self, x: __m512) -> __m512 {
         isa!(_mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x))
-    }
-    #[inline(always)]
-    fn floor(self, x: __m512) -> __m512 {
-        isa!(_mm512_roundscale_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x))
     }
     #[inline(always)]
     fn scale_by_power(self, x: __m512, n: __m512) -> __m512 {
@@ -270,10 +262,6 @@ impl Isa for Avx512 {
         isa!(_mm512_and_si512(a, b))
     }
     #[inline(always)]
-    fn or(self, a: __m512i, b: __m512i) -> __m512i {
-        isa!(_mm512_or_si512(a, b))
-    }
-    #[inline(always)]
     fn shift_left<const N: u32>(self, a: __m512i) -> __m512i {
         isa!(_mm512_slli_epi32::<N>(a))
     }
@@ -303,7 +291,7 @@ impl Isa for Avx512 {
         isa!(_mm512_castps_si512(x))
     }
     #[inline(always)]
-    fn from_bits(self, x: __m512i) -> __m512 {
+    fn of_bits(self, x: __m512i) -> __m512 {
         isa!(_mm512_castsi512_ps(x))
     }
 }

@@ -81,12 +81,8 @@ pub(crate) trait Isa: Copy + Send + Sync + 'static {
     fn min(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// The value without its sign.
     fn abs(self, x: Self::F32) -> Self::F32;
-    /// Square root.
-    fn sqrt(self, x: Self::F32) -> Self::F32;
     /// To the nearest integer, ties to even.
     fn round(self, x: Self::F32) -> Self::F32;
-    /// To the next integer towards minus infinity.
-    fn floor(self, x: Self::F32) -> Self::F32;
     /// `x * 2^n` with one rounding. `n` is an integer from -252 to 252 and `x` has no exponent beyond +-1.
     fn scale_by_power(self, x: Self::F32, n: Self::F32) -> Self::F32;
 
@@ -131,8 +127,6 @@ pub(crate) trait Isa: Copy + Send + Sync + 'static {
     fn sub_i32(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// Bitwise and.
     fn and(self, a: Self::I32, b: Self::I32) -> Self::I32;
-    /// Bitwise or.
-    fn or(self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// Shifts left by `N` below 32, zeros coming in.
     fn shift_left<const N: u32>(self, a: Self::I32) -> Self::I32;
     /// Shifts right by `N` below 32, zeros coming in.
@@ -152,5 +146,5 @@ pub(crate) trait Isa: Copy + Send + Sync + 'static {
     /// The bits of each lane.
     fn to_bits(self, x: Self::F32) -> Self::I32;
     /// The value with these bits.
-    fn from_bits(self, x: Self::I32) -> Self::F32;
+    fn of_bits(self, x: Self::I32) -> Self::F32;
 }

@@ -1,4 +1,4 @@
-//! Exponentials and logarithm of 16 lanes.
+//! Exponential and logarithm of 16 lanes.
 //!
 //! Polynomials are minimax fits made for these intervals (Remez exchange, 40 digits, then rounded to `f32`); the error
 //! of each fit is below 2^-28, so what remains is the rounding of a handful of operations. The bounds in the docs are
@@ -24,36 +24,12 @@ pub(crate) fn exp<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     let x = isa.min(isa.splat(90.0), isa.max(isa.splat(-105.0), x));
     let n = isa.round(isa.mul(x, isa.splat(std::f32::consts::LOG2_E)));
     // x - n ln 2, with ln 2 in two parts: the first has 9 bits, so its product with n is exact without FMA too.
-    let r = isa.mul_add(n, isa.splat(-0.693_359_375), x);
+    let r = isa.mul_add(n, isa.splat(-6.933_594e-1), x);
     let r = isa.mul_add(n, isa.splat(2.121_944_4e-4), r);
-    let tail = polynomial(
-        isa,
-        r,
-        [1.381_453_825e-3, 8.368_745_446e-3, 4.166_838_899e-2, 1.666_652_113e-1, 4.999_999_404e-1],
-    );
+    let tail =
+        polynomial(isa, r, [1.381_453_8e-3, 8.368_745e-3, 4.166_839e-2, 1.666_652_1e-1, 4.999_999_4e-1]);
     let p = isa.mul_add(isa.mul(r, r), tail, r);
     isa.scale_by_power(isa.add(p, isa.splat(1.0)), n)
-}
-
-/// `2^x` within 2 ULP, with the special values of [`exp`].
-#[inline(always)]
-pub(crate) fn exp2<I: Isa>(isa: I, x: I::F32) -> I::F32 {
-    let x = isa.min(isa.splat(130.0), isa.max(isa.splat(-152.0), x));
-    let n = isa.round(x);
-    let f = isa.sub(x, n);
-    let tail = polynomial(
-        isa,
-        f,
-        [
-            1.535_326_301e-4,
-            1.339_900_307e-3,
-            9.618_438_780e-3,
-            5.550_331_995e-2,
-            2.402_264_774e-1,
-            6.931_471_825e-1,
-        ],
-    );
-    isa.scale_by_power(isa.mul_add(f, tail, isa.splat(1.0)), n)
 }
 
 /// Natural logarithm within 2 ULP. Zero gives minus infinity, infinity gives infinity, NaN and what is below zero
@@ -73,27 +49,27 @@ pub(crate) fn ln<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     // The shift brought zeros in: bit 8 is the sign of e.
     let sign = isa.shift_left::<1>(isa.and(exponent, isa.splat_i32(0x100)));
     let e = isa.add(isa.to_f32(isa.sub_i32(exponent, sign)), lift);
-    let f = isa.sub(isa.from_bits(mantissa), one);
+    let f = isa.sub(isa.of_bits(mantissa), one);
     let square = isa.mul(f, f);
     let tail = polynomial(
         isa,
         f,
         [
-            6.747_692_823e-2,
-            -1.167_746_782e-1,
-            1.188_868_806e-1,
-            -1.240_534_782e-1,
-            1.421_945_542e-1,
-            -1.666_800_529e-1,
-            2.000_212_371e-1,
-            -2.500_000_894e-1,
-            3.333_331_347e-1,
+            6.747_693e-2,
+            -1.167_746_8e-1,
+            1.188_868_8e-1,
+            -1.240_534_8e-1,
+            1.421_945_5e-1,
+            -1.666_800_5e-1,
+            2.000_212_4e-1,
+            -2.500_001e-1,
+            3.333_331_3e-1,
         ],
     );
     // ln x = e ln 2 + (f - f^2 / 2 + f^3 tail), smallest terms first, ln 2 in the two parts of `exp`.
     let low = isa.mul_add(isa.mul(square, f), tail, isa.mul(e, isa.splat(-2.121_944_4e-4)));
     let low = isa.mul_add(square, isa.splat(-0.5), low);
-    let y = isa.mul_add(e, isa.splat(0.693_359_375), isa.add(f, low));
+    let y = isa.mul_add(e, isa.splat(6.933_594e-1), isa.add(f, low));
     let infinity = isa.splat(f32::INFINITY);
     let y = isa.select(isa.equal(x, infinity), infinity, y);
     let y = isa.select(isa.equal(x, isa.splat(0.0)), isa.splat(f32::NEG_INFINITY), y);

@@ -201,19 +201,8 @@ impl Isa for Portable {
         map(x, f32::abs)
     }
     #[inline(always)]
-    fn sqrt(self, x: F32x16) -> F32x16 {
-        map(x, f32::sqrt)
-    }
-    #[inline(always)]
     fn round(self, x: F32x16) -> F32x16 {
         map(x, round)
-    }
-    #[inline(always)]
-    fn floor(self, x: F32x16) -> F32x16 {
-        map(x, |x| {
-            let nearest = round(x);
-            if nearest > x { nearest - 1.0 } else { nearest }
-        })
     }
     #[inline(always)]
     fn scale_by_power(self, x: F32x16, n: F32x16) -> F32x16 {
@@ -293,10 +282,6 @@ impl Isa for Portable {
         zip_i32(a, b, |a, b| a & b)
     }
     #[inline(always)]
-    fn or(self, a: I32x16, b: I32x16) -> I32x16 {
-        zip_i32(a, b, |a, b| a | b)
-    }
-    #[inline(always)]
     fn shift_left<const N: u32>(self, a: I32x16) -> I32x16 {
         I32x16(a.0.map(|a| a << N))
     }
@@ -334,7 +319,7 @@ impl Isa for Portable {
         I32x16(x.0.map(|x| x.to_bits() as i32))
     }
     #[inline(always)]
-    fn from_bits(self, x: I32x16) -> F32x16 {
+    fn of_bits(self, x: I32x16) -> F32x16 {
         F32x16(x.0.map(|x| f32::from_bits(x as u32)))
     }
 }

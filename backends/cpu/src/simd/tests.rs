@@ -106,12 +106,10 @@ check_floats! {
     max(a, b): |isa, x, y| isa.max(x, y) => if a > b { a } else { b };
     min(a, b): |isa, x, y| isa.min(x, y) => if a < b { a } else { b };
     abs(a, b): |isa, x, _y| isa.abs(x) => a.abs();
-    sqrt(a, b): |isa, x, _y| isa.sqrt(x) => a.sqrt();
     round(a, b): |isa, x, _y| isa.round(x) => a.round_ties_even();
-    floor(a, b): |isa, x, _y| isa.floor(x) => a.floor();
     less(a, b): |isa, x, y| isa.select(isa.less(x, y), x, isa.splat(7.0)) => if a < b { a } else { 7.0 };
     equal(a, b): |isa, x, y| isa.select(isa.equal(x, y), x, isa.splat(7.0)) => if a == b { a } else { 7.0 };
-    bits(a, b): |isa, x, _y| isa.from_bits(isa.to_bits(x)) => a;
+    bits(a, b): |isa, x, _y| isa.of_bits(isa.to_bits(x)) => a;
     masked(a, b): |isa, x, y| isa.mul_add_masked(0, x, y, y) => b;
     integers(a, b): |isa, x, _y| isa.to_f32(isa.to_i32(x)) => {
         let nearest = f64::from(a).round_ties_even();
@@ -205,7 +203,7 @@ fn partial_loads_and_stores_keep_to_their_slices() {
             for from in 0..=20 {
                 for to in 0..=20 {
                     let source: Vec<T> = (0..from).map(|i| T::from(i as i8)).collect();
-                    let mut out = vec![T::from(-3); 24];
+                    let mut out = [T::from(-3); 24];
                     tier.run(Copy(&source, &mut out[..to]));
                     for (i, &got) in out.iter().enumerate() {
                         let read = if i < from { i as i8 } else { 0 };
@@ -297,9 +295,10 @@ fn byte_products_are_exact() {
         type Output = [i32; LANES];
         #[inline(always)]
         fn run<I: Isa>(self, isa: I) -> [i32; LANES] {
-            let mut out = [0; LANES];
-            let sum = isa.dot_u8_i8(isa.splat_i32(self.0), isa.load_bytes(self.1), isa.splat_quad(self.2));
-            isa.store_i32(sum, &mut out);
+            let (mut sum, mut out) = ([0; LANES], [0; LANES]);
+            let start = isa.splat_i32(self.0);
+            isa.store_i32(isa.dot_u8_i8(start, isa.load_bytes(self.1), isa.splat_quad(self.2)), &mut sum);
+            isa.store_i32(isa.load_i32(&sum), &mut out);
             out
         }
     }
@@ -326,15 +325,14 @@ fn byte_products_are_exact() {
 fn integer_operations_wrap_and_shift_zeros_in() {
     struct Integers(i32, i32);
     impl Kernel for Integers {
-        type Output = [i32; 6];
+        type Output = [i32; 5];
         #[inline(always)]
-        fn run<I: Isa>(self, isa: I) -> [i32; 6] {
-            let (a, b) = (isa.load_i32(&[self.0; LANES]), isa.splat_i32(self.1));
+        fn run<I: Isa>(self, isa: I) -> [i32; 5] {
+            let (a, b) = (isa.splat_i32(self.0), isa.splat_i32(self.1));
             let results = [
                 isa.add_i32(a, b),
                 isa.sub_i32(a, b),
                 isa.and(a, b),
-                isa.or(a, b),
                 isa.shift_left::<5>(a),
                 isa.shift_right::<5>(a),
             ];
@@ -349,7 +347,7 @@ fn integer_operations_wrap_and_shift_zeros_in() {
     for tier in Tier::available() {
         for _ in 0..100 {
             let (a, b) = (random.bits() as i32, random.bits() as i32);
-            let want = [a.wrapping_add(b), a.wrapping_sub(b), a & b, a | b, a << 5, (a as u32 >> 5) as i32];
+            let want = [a.wrapping_add(b), a.wrapping_sub(b), a & b, a << 5, (a as u32 >> 5) as i32];
             assert_eq!(tier.run(Integers(a, b)), want, "{tier} {a} {b}");
         }
     }
@@ -363,7 +361,7 @@ fn bytes_extend_their_sign() {
         #[inline(always)]
         fn run<I: Isa>(self, isa: I) -> [i32; LANES] {
             let mut out = [0; LANES];
-            isa.store_i32(isa.load_i8_partial(self.0), &mut out);
+            isa.store_i32_partial(isa.load_i8_partial(self.0), &mut out);
             out
         }
     }

@@ -1,0 +1,50 @@
+//! Llama 3's rope scaling, which GGUF files give as a tensor of divisors instead of its parameters.
+
+use super::{ModelConfig, ModelError};
+use crate::Result;
+use crate::gguf::GgufFile;
+use halite_kernels::rope::RopeScaling;
+
+/// Divisors of the frequencies, `[rotary_dim / 2]`.
+pub(super) const TENSOR: &str = "rope_freqs.weight";
+
+/// Every Llama from 3.1 on was trained with these.
+const LOW_FREQ_FACTOR: f32 = 1.0;
+const HIGH_FREQ_FACTOR: f32 = 4.0;
+const ORIGINAL_CONTEXT: u32 = 8192;
+
+/// The tensor is F32 and was computed in F32.
+const TOLERANCE: f64 = 1e-4;
+
+/// The scaling whose divisors are those of the file: the largest one is its factor, and the others must follow from it.
+pub(super) fn scaling(file: &GgufFile, config: &ModelConfig) -> Result<RopeScaling> {
+    let tensor = file.tensor(TENSOR)?;
+    let divisors = tensor.to_f32()?;
+    let unsupported = |got: String| {
+        let what = "rope scaling by divisors that are not those of Llama 3";
+        ModelError::Unsupported { what, key: TENSOR.to_owned(), got }
+    };
+    if config.rope_scaling != RopeScaling::None {
+        return Err(unsupported(format!("together with {:?}", config.rope_scaling)).into());
+    }
+    let factor = divisors.iter().copied().fold(1.0, f32::max);
+    let scaling = RopeScaling::Llama3 {
+        factor,
+        low_freq_factor: LOW_FREQ_FACTOR,
+        high_freq_factor: HIGH_FREQ_FACTOR,
+        original_context: ORIGINAL_CONTEXT,
+    };
+    let plain = config.rope(config.context);
+    let scaled = plain.clone().with_scaling(scaling);
+    scaled.check()?;
+    let expected =
+        plain.frequencies().into_iter().zip(scaled.frequencies()).map(|(plain, scaled)| plain / scaled);
+    for (pair, (&got, expected)) in divisors.iter().zip(expected).enumerate() {
+        // A NaN is within nothing.
+        let within = (f64::from(got) / expected - 1.0).abs() <= TOLERANCE;
+        if !within {
+            return Err(unsupported(format!("{got} for pair {pair}, not {expected:.6}")).into());
+        }
+    }
+    Ok(scaling)
+}

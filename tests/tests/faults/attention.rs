@@ -1,0 +1,298 @@
+//! The KV cache and attention by the oracle.
+
+use crate::{
+    device::{Exact, Queue, Ready, read, values, write, write_beyond},
+    fault::Fault,
+};
+use halite_hal::{DType, Result};
+use halite_kernels::{
+    Checked, Support,
+    attention::{Attention, AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep},
+    cache::{
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotMapping,
+        SlotPlan,
+    },
+};
+use halite_parity::oracle::{
+    attention::{Sequence, causal},
+    cache::Blocks,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    spec: KvSpec,
+    blocks: usize,
+    contents: Arc<Mutex<Blocks>>,
+}
+
+impl Cache {
+    fn contents(&self) -> MutexGuard<'_, Blocks> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KvCacheInfo for Cache {
+    fn spec(&self) -> &KvSpec {
+        &self.spec
+    }
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Slots {
+    max_tokens: usize,
+    cache_slots: usize,
+    slots: Vec<i64>,
+}
+
+impl SlotPlan for Slots {
+    fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+    fn cache_slots(&self) -> usize {
+        self.cache_slots
+    }
+    fn tokens(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl KvCacheOps for Exact {
+    type KvCache = Cache;
+    type Slots = Slots;
+
+    fn cache_supports(&self, spec: &KvSpec) -> Support {
+        if spec.dtype.is_float() { Support::Native } else { Support::No("keys and values are floats".into()) }
+    }
+
+    fn kv_cache(&self, spec: &KvSpec, blocks: usize) -> Result<Cache> {
+        spec.cache_bytes(blocks)?;
+        self.cache_supports(spec).require("cache", self, spec)?;
+        let contents = Arc::new(Mutex::new(Blocks::poisoned(spec, blocks)));
+        Ok(Cache { spec: spec.clone(), blocks, contents })
+    }
+
+    fn slots_plan(&self, cache: &Cache, max_tokens: usize) -> Result<Slots> {
+        Ok(Slots { max_tokens, cache_slots: cache.slots(), slots: Vec::new() })
+    }
+
+    fn slots_update(
+        &self,
+        _: &mut Queue,
+        slots: &mut Slots,
+        mapping: &Checked<SlotMapping<'_>>,
+    ) -> Result<()> {
+        slots.slots = mapping.slots.to_vec();
+        Ok(())
+    }
+
+    fn cache_write(&self, _: &mut Queue, args: Checked<CacheWriteArgs<'_, Self>>) -> Result<()> {
+        let spec = &args.cache.spec;
+        let narrow = |x: f64| -> f32 {
+            let x = x as f32;
+            // The upper half of an F32 is BF16, rounded towards zero.
+            let truncates = self.has(Fault::CacheTruncates) && spec.dtype == DType::Bf16 && x.is_finite();
+            if truncates { f32::from_bits(x.to_bits() & 0xFFFF_0000) } else { x }
+        };
+        let k: Vec<f32> = read(args.k).into_iter().map(narrow).collect();
+        let v: Vec<f32> = read(args.v).into_iter().map(narrow).collect();
+        let (kd, vd) = (spec.kv_heads * spec.head_dim, spec.kv_heads * spec.value_head_dim);
+        let layer = if self.has(Fault::CacheFirstLayer) { 0 } else { args.layer };
+        let mut contents = args.cache.contents();
+        for (token, &slot) in args.slots.slots.iter().enumerate() {
+            if slot < 0 && !self.has(Fault::CacheWritesSkipped) {
+                continue;
+            }
+            let (k, v) = (&k[token * kd..][..kd], &v[token * vd..][..vd]);
+            let v = if self.has(Fault::CacheKeysForValues) && kd == vd { k } else { v };
+            contents.write(layer, slot.max(0) as usize, k, v);
+        }
+        Ok(())
+    }
+
+    fn cache_copy(&self, _: &mut Queue, cache: &Cache, copies: Checked<BlockCopies<'_>>) -> Result<()> {
+        let mut contents = cache.contents();
+        if self.has(Fault::CacheCopiesInOrder) {
+            copies.pairs.iter().for_each(|&pair| contents.copy(&[pair]));
+        } else {
+            contents.copy(copies.pairs);
+        }
+        Ok(())
+    }
+
+    fn cache_export(&self, _: &mut Queue, cache: &Cache, export: Checked<BlockExport<'_>>) -> Result<Ready> {
+        let contents = cache.contents();
+        Ok(Ready(export.blocks.iter().flat_map(|&block| contents.block(block as usize).to_vec()).collect()))
+    }
+
+    fn cache_import(&self, _: &mut Queue, cache: &Cache, import: Checked<BlockImport<'_>>) -> Result<()> {
+        let mut contents = cache.contents();
+        let size = contents.block_bytes();
+        for (&block, bytes) in import.blocks.iter().zip(import.bytes.chunks_exact(size)) {
+            contents.bytes[block as usize * size..][..size].copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Plan {
+    spec: AttentionSpec,
+    capacity: AttentionCapacity,
+    cu_seqlens: Vec<u32>,
+    kv_lens: Vec<u32>,
+    table: Vec<i32>,
+}
+
+impl AttentionPlan for Plan {
+    fn spec(&self) -> &AttentionSpec {
+        &self.spec
+    }
+    fn capacity(&self) -> &AttentionCapacity {
+        &self.capacity
+    }
+    fn tokens(&self) -> usize {
+        self.cu_seqlens.last().map_or(0, |&tokens| tokens as usize)
+    }
+}
+
+/// Keys and values of a sequence, position by position.
+struct Positions {
+    k: Vec<f64>,
+    v: Vec<f64>,
+    kv_len: usize,
+}
+
+impl Exact {
+    fn positions(&self, args: &AttentionArgs<'_, Self>, sequence: usize) -> Positions {
+        let (plan, kv) = (args.plan, &args.plan.spec.kv);
+        let table = &plan.table[sequence * plan.capacity.max_blocks_per_sequence..];
+        let layer = if self.has(Fault::AttentionFirstLayer) { 0 } else { args.layer };
+        let mut kv_len = plan.kv_lens[sequence] as usize;
+        if self.has(Fault::AttentionWholeBlocks) {
+            kv_len = kv_len.next_multiple_of(kv.block_size);
+        }
+        let (mut k, mut v) = (Vec::new(), Vec::new());
+        let contents = args.cache.contents();
+        for position in 0..kv_len {
+            let slot = table[position / kv.block_size] as usize * kv.block_size + position % kv.block_size;
+            let (key, value) = contents.read(layer, slot);
+            k.extend(key);
+            v.extend(value);
+        }
+        Positions { k, v, kv_len }
+    }
+
+    /// One query row: `q_len` is 1, and `kv_len` positions are visible.
+    fn row(&self, spec: &AttentionSpec, q: &[f64], keys: &Positions, visible: usize) -> (Vec<f64>, Vec<f64>) {
+        let kv = &spec.kv;
+        let (kd, vd) = (kv.kv_heads * kv.head_dim, kv.kv_heads * kv.value_head_dim);
+        // Only the last part of a split sequence.
+        let start = match visible {
+            0 => 0,
+            _ if self.has(Fault::AttentionForgetsParts) => (visible - 1) / spec.kv_split * spec.kv_split,
+            _ => 0,
+        };
+        let mut q = q.to_vec();
+        if self.has(Fault::AttentionHeadsInterleaved) {
+            let (group, dim) = (spec.group(), kv.head_dim);
+            let turned = |head: usize| head % group * kv.kv_heads + head / group;
+            q = (0..spec.query_heads).flat_map(|head| q[turned(head) * dim..][..dim].to_vec()).collect();
+        }
+        let scale = if self.has(Fault::AttentionNoScale) { 1.0 } else { f64::from(spec.scale) };
+        let (out, lse) = causal(&Sequence {
+            q: &q,
+            k: &keys.k[start * kd..visible * kd],
+            v: &keys.v[start * vd..visible * vd],
+            q_len: 1,
+            kv_len: visible - start,
+            query_heads: spec.query_heads,
+            kv_heads: kv.kv_heads,
+            head_dim: kv.head_dim,
+            value_head_dim: kv.value_head_dim,
+            scale,
+        });
+        (values(out), values(lse))
+    }
+}
+
+impl Attention for Exact {
+    type AttentionPlan = Plan;
+
+    fn attention_supports(&self, _: &AttentionSpec) -> Support {
+        Support::Native
+    }
+
+    fn attention_plan(&self, spec: &AttentionSpec, capacity: &AttentionCapacity) -> Result<Plan> {
+        spec.check()?;
+        let (spec, capacity) = (spec.clone(), *capacity);
+        Ok(Plan { spec, capacity, cu_seqlens: vec![0], kv_lens: Vec::new(), table: Vec::new() })
+    }
+
+    fn attention_workspace(&self, _: &Plan) -> u64 {
+        0
+    }
+
+    fn attention_update(
+        &self,
+        _: &mut Queue,
+        plan: &mut Plan,
+        step: &Checked<AttentionStep<'_>, AttentionCapacity>,
+    ) -> Result<()> {
+        plan.cu_seqlens = step.cu_seqlens.to_vec();
+        plan.kv_lens = step.kv_lens.to_vec();
+        plan.table = step.block_table.to_vec();
+        Ok(())
+    }
+
+    fn attention(&self, _: &mut Queue, args: Checked<AttentionArgs<'_, Self>>) -> Result<()> {
+        let spec = &args.plan.spec;
+        let width = spec.query_heads * spec.kv.head_dim;
+        let q = read(args.q);
+        let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
+        for (sequence, ends) in args.plan.cu_seqlens.windows(2).enumerate() {
+            let rows = ends[0] as usize..ends[1] as usize;
+            let keys = self.positions(&args, sequence);
+            for row in rows.clone() {
+                let own = keys.kv_len as i64 - rows.len() as i64 + (row - rows.start) as i64;
+                let mut visible = (own + 1).max(0) as usize;
+                if self.has(Fault::AttentionNoMask) {
+                    visible = keys.kv_len;
+                }
+                if self.has(Fault::AttentionMaskOneLess)
+                    || (self.has(Fault::AttentionLosesLastKey) && rows.len() == 1)
+                {
+                    visible = visible.saturating_sub(1);
+                }
+                let (mut row_out, mut lse) = self.row(spec, &q[row * width..][..width], &keys, visible);
+                if visible == 0 && self.has(Fault::AttentionEmptyIsNan) {
+                    row_out.iter_mut().for_each(|y| *y = f64::NAN);
+                }
+                // A finite "masked" value takes part as if it were a score.
+                if self.has(Fault::AttentionFiniteSentinel) && lse.iter().any(|&lse| lse < -5e4) {
+                    row_out.iter_mut().for_each(|y| *y = 0.0);
+                    lse.iter_mut().for_each(|lse| *lse = -5e4);
+                }
+                if self.has(Fault::AttentionLogBase2) {
+                    lse.iter_mut().for_each(|lse| *lse *= std::f64::consts::LOG2_E);
+                }
+                if self.has(Fault::AttentionChunkVariant) && rows.len() > 1 {
+                    row_out.iter_mut().for_each(|y| *y *= 1.0 + 1e-6);
+                }
+                out.extend(row_out);
+                log_sum_exp.extend(lse);
+            }
+        }
+        write(args.out, out);
+        if self.has(Fault::AttentionOutBeyond) {
+            write_beyond(args.out);
+        }
+        if let Some(tensor) = args.log_sum_exp {
+            write(tensor, log_sum_exp);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,359 @@
+//! Operators on rows: activation, embedding, norm, quantize, rope, sampling.
+
+use crate::{
+    device::{Exact, Queue, read, values, write, write_beyond, write_some},
+    fault::Fault,
+};
+use halite_hal::Result;
+use halite_kernels::{
+    Checked, DType, Support,
+    activation::{Activation, ActivationArgs, ActivationOps, ActivationSpec, Gating},
+    embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
+    norm::{Norm, NormArgs, NormKind, NormOut, NormSpec},
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec},
+    rope::{Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
+    sampling::{
+        LogProbArgs, Sampling, SamplingArgs, SamplingParams, SamplingPlan, SamplingSpec, SamplingStep,
+    },
+};
+use halite_parity::{oracle, tolerance::Bound};
+
+impl ActivationOps for Exact {
+    fn activation_supports(&self, spec: &ActivationSpec) -> Support {
+        if self.has(Fault::ActivationUnsupportedRuns) && spec.dtype == DType::F16 {
+            return Support::No("says one thing and does another".into());
+        }
+        Support::Native
+    }
+
+    fn activation(&self, _: &mut Queue, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
+        let columns = args.out.dims()[1];
+        let mut x = read(args.x);
+        if self.has(Fault::ActivationNanAsZero) {
+            x.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
+        }
+        let mut function = args.spec.activation;
+        if self.has(Fault::ActivationTanhForErf) && function == Activation::GeluErf {
+            function = Activation::GeluTanh;
+        }
+        let y = match args.spec.gating {
+            Gating::None => x.iter().map(|&x| oracle::activation::apply(function, x)).collect(),
+            _ => {
+                if self.has(Fault::ActivationGateSwapped) && columns > 0 {
+                    x.chunks_exact_mut(2 * columns).for_each(|row| row.rotate_left(columns));
+                }
+                values(oracle::activation::gated(function, &x, columns))
+            }
+        };
+        let tail = self.has(Fault::ActivationTail);
+        write_some(
+            args.out,
+            y.into_iter().enumerate().map(|(i, y)| (!tail || (i + 1) % columns != 0).then_some(y)),
+        );
+        if self.has(Fault::ActivationBeyond) {
+            write_beyond(args.out);
+        }
+        Ok(())
+    }
+}
+
+impl Embedding for Exact {
+    fn embedding_supports(&self, _: &EmbeddingSpec) -> Support {
+        Support::Native
+    }
+
+    fn embedding(&self, _: &mut Queue, args: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {
+        let mut ids: Vec<i32> = read(args.ids).into_iter().map(|id| id as i32).collect();
+        let (table, mut scales) = match &args.table {
+            EmbeddingTable::Float(table) => (*table, None),
+            EmbeddingTable::Int8PerRow { q, scales } => (*q, Some(read(scales))),
+            _ => return Ok(()),
+        };
+        if self.has(Fault::EmbeddingClamps) {
+            let last = table.dims()[0] as i32 - 1;
+            ids.iter_mut().for_each(|id| *id = (*id).clamp(0, last));
+        }
+        if let Some(scales) = scales.as_mut().filter(|_| self.has(Fault::EmbeddingNeighbourScale)) {
+            scales.rotate_left(1);
+        }
+        let rows = oracle::embedding::rows(&read(table), scales.as_deref(), table.dims()[1], &ids);
+        write(args.out, values(rows));
+        Ok(())
+    }
+}
+
+impl Quantize for Exact {
+    fn quantize_supports(&self, _: &QuantizeSpec) -> Support {
+        Support::Native
+    }
+
+    fn quantize(&self, _: &mut Queue, args: Checked<QuantizeArgs<'_, Self>>) -> Result<()> {
+        let columns = args.x.dims()[1];
+        let (q, scales) = self.quantised(args.x.dims()[0], columns, &read(args.x));
+        write(args.q, q);
+        write(args.scales, scales);
+        Ok(())
+    }
+}
+
+impl Exact {
+    fn quantised(&self, rows: usize, columns: usize, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let (mut q, mut scales) = (Vec::new(), Vec::new());
+        for row in 0..rows {
+            let mut row: Vec<f32> = x[row * columns..][..columns].iter().map(|&x| x as f32).collect();
+            if self.has(Fault::QuantizeIgnoresNan) {
+                row.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
+            }
+            let (mut row_q, mut scale) = oracle::quantize::by_the_letter(&row);
+            if self.has(Fault::QuantizeLastColumnNotInScale) && columns > 1 {
+                let last = row.last().copied();
+                scale = oracle::quantize::by_the_letter(&row[..columns - 1]).1;
+                let again = last.map(|x| (x / scale).round_ties_even().clamp(-127.0, 127.0) as i8);
+                row_q.iter_mut().zip(&row).for_each(|(q, x)| *q = (x / scale).round_ties_even() as i8);
+                row_q.last_mut().into_iter().zip(again).for_each(|(q, again)| *q = again);
+            }
+            for (q, x) in row_q.iter_mut().zip(&row).filter(|_| scale.is_finite()) {
+                let ratio = x * (1.0 / scale);
+                if self.has(Fault::QuantizeTruncates) {
+                    *q = ratio as i8;
+                } else if self.has(Fault::QuantizeTiesAway) {
+                    *q = ratio.round().clamp(-127.0, 127.0) as i8;
+                }
+            }
+            if self.has(Fault::QuantizeZeroScale) && row.iter().all(|&x| x == 0.0) {
+                scale = 0.0;
+            }
+            q.extend(row_q.into_iter().map(f64::from));
+            scales.push(f64::from(scale));
+        }
+        (q, scales)
+    }
+
+    fn norm_row(&self, spec: &NormSpec, x: &[f64], weight: &[f64], bias: Option<&[f64]>) -> Vec<f64> {
+        let mut x = x.to_vec();
+        if self.has(Fault::NormTail) && x.len() > 1 {
+            x.truncate(x.len() - 1);
+        }
+        let bounds: Vec<Bound> = x.iter().map(|&x| Bound::exact(x)).collect();
+        let mut y = values(oracle::norm::row(spec.kind, f64::from(spec.eps), &bounds, weight, bias));
+        let n = x.len() as f64;
+        if self.has(Fault::NormEpsOutside) && spec.kind == NormKind::Rms {
+            let root = (x.iter().map(|x| x * x).sum::<f64>() / n).sqrt() + f64::from(spec.eps);
+            y = x.iter().zip(weight).map(|(x, w)| x / root * w).collect();
+        }
+        if self.has(Fault::NormOnePass) && spec.kind == NormKind::Layer {
+            let mean = x.iter().map(|&x| x as f32).sum::<f32>() / n as f32;
+            let square = x.iter().map(|&x| (x * x) as f32).sum::<f32>() / n as f32;
+            let root = f64::from((square - mean * mean + spec.eps).sqrt());
+            let bias = |i: usize| bias.map_or(0.0, |bias| bias[i]);
+            y = (0..x.len()).map(|i| (x[i] - f64::from(mean)) / root * weight[i] + bias(i)).collect();
+        }
+        y.resize(weight.len(), 0.0);
+        y
+    }
+}
+
+impl Norm for Exact {
+    fn norm_supports(&self, _: &NormSpec) -> Support {
+        Support::Native
+    }
+
+    fn norm(&self, _: &mut Queue, args: Checked<NormArgs<'_, Self>>) -> Result<()> {
+        let (weight, bias) = (read(args.weight), args.bias.map(read));
+        let columns = weight.len();
+        let mut x = read(args.x);
+        if let Some(both) = args.residual.as_ref().filter(|_| !self.has(Fault::NormNoResidual)) {
+            x.iter_mut().zip(read(both.residual)).for_each(|(x, residual)| *x += residual);
+            if !self.has(Fault::NormSumUnwritten) {
+                write(both.sum, x.iter().copied());
+                x = read(both.sum);
+            }
+        } else if let Some(both) = &args.residual {
+            write(both.sum, x.iter().copied());
+        }
+        let y: Vec<f64> = x
+            .chunks_exact(columns)
+            .flat_map(|row| self.norm_row(args.spec, row, &weight, bias.as_deref()))
+            .collect();
+        match &args.out {
+            NormOut::Float(out) => write(out, y),
+            NormOut::Int8PerToken { q, scales } => {
+                let (quantised, row_scales) = self.quantised(y.len() / columns, columns, &y);
+                write(q, quantised);
+                write(scales, row_scales);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Turns {
+    spec: RopeSpec,
+    max_tokens: usize,
+    positions: Vec<u32>,
+    tokens: usize,
+}
+
+impl RopePlan for Turns {
+    fn spec(&self) -> &RopeSpec {
+        &self.spec
+    }
+    fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+    fn tokens(&self) -> usize {
+        self.tokens
+    }
+}
+
+impl Rope for Exact {
+    type RopePlan = Turns;
+
+    fn rope_supports(&self, _: &RopeSpec) -> Support {
+        Support::Native
+    }
+
+    fn rope_plan(&self, spec: &RopeSpec, max_tokens: usize) -> Result<Turns> {
+        spec.check()?;
+        Ok(Turns { spec: spec.clone(), max_tokens, positions: Vec::new(), tokens: 0 })
+    }
+
+    fn rope_update(&self, _: &mut Queue, plan: &mut Turns, step: &Checked<Positions<'_>>) -> Result<()> {
+        plan.tokens = step.positions.len();
+        if !(self.has(Fault::RopeStalePositions) && plan.positions.len() >= plan.tokens) {
+            plan.positions = step.positions.to_vec();
+        }
+        Ok(())
+    }
+
+    fn rope(&self, _: &mut Queue, args: Checked<RopeArgs<'_, Self>>) -> Result<()> {
+        let mut spec = args.plan.spec.clone();
+        if self.has(Fault::RopeOtherStyle) {
+            spec.style = match spec.style {
+                RopeStyle::Interleaved => RopeStyle::HalfSplit,
+                _ => RopeStyle::Interleaved,
+            };
+        }
+        if self.has(Fault::RopeNoScaling) {
+            spec.scaling = RopeScaling::None;
+        }
+        if self.has(Fault::RopeWholeHead) {
+            spec.rotary_dim = spec.head_dim / 2 * 2;
+        }
+        let (heads, head_dim) = (args.x.dims()[1], spec.head_dim);
+        let x = read(args.x);
+        let mut out = Vec::new();
+        for (token, &position) in args.plan.positions.iter().take(args.plan.tokens).enumerate() {
+            let position = position + u32::from(self.has(Fault::RopeNextPosition));
+            for head in 0..heads {
+                let x = &x[(token * heads + head) * head_dim..][..head_dim];
+                let turned = if self.has(Fault::RopeF32Angles) {
+                    let angle = |pair| position as f32 * oracle::rope::frequency(&spec, pair) as f32;
+                    let (cos, sin): (Vec<f64>, Vec<f64>) = (0..spec.rotary_dim / 2)
+                        .map(|pair| (f64::from(angle(pair)).cos(), f64::from(angle(pair)).sin()))
+                        .unzip();
+                    oracle::rope::turn(spec.style, x, &cos, &sin)
+                } else {
+                    oracle::rope::head(&spec, x, position)
+                };
+                out.extend(values(turned));
+            }
+        }
+        write(args.x, out);
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Draws {
+    spec: SamplingSpec,
+    max_rows: usize,
+    params: Vec<SamplingParams>,
+}
+
+impl SamplingPlan for Draws {
+    fn spec(&self) -> &SamplingSpec {
+        &self.spec
+    }
+    fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+    fn rows(&self) -> usize {
+        self.params.len()
+    }
+}
+
+impl Sampling for Exact {
+    type SamplingPlan = Draws;
+
+    fn sampling_supports(&self, _: &SamplingSpec) -> Support {
+        Support::Native
+    }
+
+    fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<Draws> {
+        spec.check()?;
+        Ok(Draws { spec: spec.clone(), max_rows, params: Vec::new() })
+    }
+
+    fn sampling_update(
+        &self,
+        _: &mut Queue,
+        plan: &mut Draws,
+        step: &Checked<SamplingStep<'_>>,
+    ) -> Result<()> {
+        plan.params = step.params.to_vec();
+        Ok(())
+    }
+
+    fn sample(&self, _: &mut Queue, args: Checked<SamplingArgs<'_, Self>>) -> Result<()> {
+        let vocabulary = args.plan.spec.vocabulary;
+        let logits = read(args.logits);
+        let mut ids = Vec::new();
+        for (row, params) in args.plan.params.iter().enumerate() {
+            let mut params = params.clone();
+            let mut logits = logits[row * vocabulary..][..vocabulary].to_vec();
+            if self.has(Fault::SamplingNanFirst) {
+                logits.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 1e38);
+            }
+            if self.has(Fault::SamplingIgnoresTopP) {
+                params.top_p = 1.0;
+            }
+            if self.has(Fault::SamplingIgnoresSeed) {
+                (params.seed, params.position) = (0, 0);
+            }
+            if self.has(Fault::SamplingIgnoresTemperature) && params.temperature > 0.0 {
+                params.temperature = 1.0;
+            }
+            if self.has(Fault::SamplingBatchVariant) {
+                params.seed += row as u64;
+            }
+            if self.has(Fault::SamplingTieHigher) {
+                logits.reverse();
+            }
+            let id = oracle::sampling::acceptable(&logits, &params).first().copied().unwrap_or(0);
+            ids.push(if self.has(Fault::SamplingTieHigher) { vocabulary - 1 - id } else { id } as f64);
+        }
+        write(args.ids, ids);
+        Ok(())
+    }
+
+    fn log_probs(&self, _: &mut Queue, args: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
+        let vocabulary = args.logits.dims()[1];
+        let logits = read(args.logits);
+        let out = read(args.targets).into_iter().enumerate().map(|(row, target)| {
+            let logits = &logits[row * vocabulary..][..vocabulary];
+            let mut target = target as i32;
+            if self.has(Fault::LogProbClampsTarget) {
+                target = target.clamp(0, vocabulary as i32 - 1);
+            }
+            match usize::try_from(target).ok().and_then(|target| logits.get(target)) {
+                Some(&logit) if self.has(Fault::LogProbLogits) => logit,
+                _ => oracle::sampling::log_prob(logits, target).value,
+            }
+        });
+        write(args.out, out.collect::<Vec<_>>());
+        Ok(())
+    }
+}

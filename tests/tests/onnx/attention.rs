@@ -1,0 +1,159 @@
+//! `Attention`: causal, and without a mask, where each query row is a sequence of its own that sees every key.
+
+use crate::fixture::{Array, Fixture};
+use halite_hal::{Stream, Tensor};
+use halite_kernels::{
+    Backend, DType,
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    cache::{CacheWriteArgs, KvSpec, SlotMapping},
+};
+use halite_parity::{
+    Fault, Verdict,
+    judge::judge,
+    oracle::attention::{Sequence, causal},
+    tolerance::Bound,
+};
+
+const BLOCK: usize = 4;
+
+/// One batch entry with tokens outermost: `[tokens, heads, dim]`.
+struct Heads {
+    values: Vec<f64>,
+    tokens: usize,
+    heads: usize,
+    dim: usize,
+}
+
+/// Entry `batch` of `[batch, tokens, heads · dim]` or `[batch, heads, tokens, dim]`.
+fn heads(array: &Array, batch: usize, heads: Option<f64>) -> Heads {
+    if let ([_, tokens, width], Some(heads)) = (&array.dims[..], heads) {
+        let (tokens, heads) = (*tokens, heads as usize);
+        let values = array.values[batch * tokens * width..][..tokens * width].to_vec();
+        return Heads { values, tokens, heads, dim: width / heads };
+    }
+    let [heads, tokens, dim] = [array.dims[1], array.dims[2], array.dims[3]];
+    let entry = &array.values[batch * heads * tokens * dim..];
+    let mut values = Vec::new();
+    for token in 0..tokens {
+        for head in 0..heads {
+            values.extend_from_slice(&entry[(head * tokens + token) * dim..][..dim]);
+        }
+    }
+    Heads { values, tokens, heads, dim }
+}
+
+/// One batch entry of a fixture.
+struct Entry {
+    q: Heads,
+    k: Heads,
+    v: Heads,
+    y: Heads,
+    scale: f32,
+    is_causal: bool,
+}
+
+impl Entry {
+    fn all(fixture: &Fixture) -> Result<Vec<Entry>, Fault> {
+        let (q_heads, kv_heads) = (fixture.attribute("q_num_heads"), fixture.attribute("kv_num_heads"));
+        let [q, k, v] = [fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("input.2")?];
+        let y = fixture.array("output.0")?;
+        let entry = |batch| {
+            let k = heads(&k, batch, kv_heads);
+            let scale = fixture.attribute("scale").unwrap_or(1.0 / (k.dim as f64).sqrt()) as f32;
+            let is_causal = fixture.attribute("is_causal") == Some(1.0);
+            let (q, v) = (heads(&q, batch, q_heads), heads(&v, batch, kv_heads));
+            Entry { q, k, v, y: heads(&y, batch, q_heads), scale, is_causal }
+        };
+        Ok((0..q.dims[0]).map(entry).collect())
+    }
+
+    /// `(q_len, kv_len)` of each sequence. ONNX aligns its causal mask to the first key, so only as many keys as
+    /// there are queries are ever seen.
+    fn sequences(&self) -> Vec<(usize, usize)> {
+        if self.is_causal {
+            vec![(self.q.tokens, self.q.tokens)]
+        } else {
+            vec![(1, self.k.tokens); self.q.tokens]
+        }
+    }
+
+    fn expected(&self) -> Vec<Bound> {
+        let (width, mut out, mut start) = (self.q.heads * self.q.dim, Vec::new(), 0);
+        for (q_len, kv_len) in self.sequences() {
+            let (y, _) = causal(&Sequence {
+                q: &self.q.values[start * width..][..q_len * width],
+                k: &self.k.values[..kv_len * self.k.heads * self.k.dim],
+                v: &self.v.values[..kv_len * self.v.heads * self.v.dim],
+                q_len,
+                kv_len,
+                query_heads: self.q.heads,
+                kv_heads: self.k.heads,
+                head_dim: self.k.dim,
+                value_head_dim: self.v.dim,
+                scale: f64::from(self.scale),
+            });
+            out.extend(y.into_iter().map(|y| y.rounded(DType::F32)));
+            start += q_len;
+        }
+        out
+    }
+}
+
+pub(crate) fn oracle(fixture: &Fixture) -> Verdict {
+    for entry in Entry::all(fixture)? {
+        let dims = [entry.y.tokens, entry.y.heads, entry.y.dim];
+        judge(&fixture.name, &dims, &entry.y.values, &entry.expected())?;
+    }
+    Ok(())
+}
+
+pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+    let stream = &mut device.stream()?;
+    for entry in Entry::all(fixture)? {
+        let kv = KvSpec::new(1, entry.k.heads, entry.k.dim)
+            .with_value_head_dim(entry.v.dim)
+            .with_block_size(BLOCK)
+            .with_dtype(DType::F32);
+        let spec = AttentionSpec::causal(entry.q.heads, kv.clone()).with_scale(entry.scale);
+        let (tokens, blocks) = (entry.k.tokens, entry.k.tokens.div_ceil(BLOCK));
+        let cache = device.kv_cache(&kv, blocks)?;
+        let mut slots = device.slots_plan(&cache, tokens)?;
+        let mapping: Vec<i64> = (0..tokens as i64).collect();
+        let mapping = SlotMapping { slots: &mapping }.check(&slots)?;
+        device.slots_update(stream, &mut slots, &mapping)?;
+        let mut tensor = |heads: &Heads| {
+            let values: Vec<f32> = heads.values.iter().map(|&x| x as f32).collect();
+            Tensor::<B>::from_slice(stream, &values, &[heads.tokens, heads.heads, heads.dim])
+        };
+        let (q, k, v) = (tensor(&entry.q)?, tensor(&entry.k)?, tensor(&entry.v)?);
+        let write = CacheWriteArgs { slots: &slots, cache: &cache, layer: 0, k: &k, v: &v };
+        device.cache_write(stream, write.check()?)?;
+
+        let sequences = entry.sequences();
+        let capacity = AttentionCapacity {
+            max_tokens: entry.q.tokens,
+            max_sequences: sequences.len(),
+            max_blocks_per_sequence: blocks,
+            cache_blocks: blocks,
+        };
+        let mut plan = device.attention_plan(&spec, &capacity)?;
+        stream.reserve(device.attention_workspace(&plan))?;
+        let mut cu_seqlens = vec![0u32];
+        for (q_len, _) in &sequences {
+            cu_seqlens.push(cu_seqlens[cu_seqlens.len() - 1] + *q_len as u32);
+        }
+        let kv_lens: Vec<u32> = sequences.iter().map(|sequence| sequence.1 as u32).collect();
+        let block_table: Vec<i32> = (0..blocks as i32).collect::<Vec<_>>().repeat(sequences.len());
+        let step = AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &block_table };
+        let step = step.check(&plan)?;
+        device.attention_update(stream, &mut plan, &step)?;
+        let dims = [entry.y.tokens, entry.y.heads, entry.y.dim];
+        let out = Tensor::<B>::new(device, DType::F32, &dims)?;
+        let args =
+            AttentionArgs { plan: &plan, cache: &cache, layer: 0, q: &q, out: &out, log_sum_exp: None };
+        device.attention(stream, args.check()?)?;
+        let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
+        judge(&fixture.name, &dims, &got, &crate::around(&entry.y.values, &entry.expected()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `RMSNormalization`, `RotaryEmbedding`, `Softmax` and `TopK`.
+
+use crate::{around, fixture::Fixture};
+use halite_hal::Tensor;
+use halite_kernels::{
+    Backend, DType,
+    norm::{NormArgs, NormKind, NormOut, NormSpec},
+    rope::RopeStyle,
+    sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
+};
+use halite_parity::{Fault, Verdict, judge::judge, oracle, tolerance::Bound};
+
+/// `axis`, counted from the front.
+fn axis(fixture: &Fixture, rank: usize) -> usize {
+    let axis = fixture.attribute("axis").unwrap_or(-1.0) as i64;
+    if axis < 0 { (rank as i64 + axis) as usize } else { axis as usize }
+}
+
+fn rms_expected(fixture: &Fixture) -> Result<(Vec<Bound>, usize, f32), Fault> {
+    let (x, weight) = (fixture.array("input.0")?, fixture.array("input.1")?);
+    let (_, columns) = x.split(axis(fixture, x.dims.len()));
+    let eps = fixture.attribute("epsilon").unwrap_or(1e-5) as f32;
+    let row = |row: &[f64]| {
+        let row: Vec<Bound> = row.iter().map(|&x| Bound::exact(x)).collect();
+        oracle::norm::row(NormKind::Rms, f64::from(eps), &row, &weight.values, None)
+    };
+    let rows = x.values.chunks_exact(columns).flat_map(row);
+    Ok((rows.map(|y| y.rounded(DType::F32)).collect(), columns, eps))
+}
+
+pub(crate) fn rms_oracle(fixture: &Fixture) -> Verdict {
+    let (expected, _, _) = rms_expected(fixture)?;
+    let y = fixture.array("output.0")?;
+    judge(&fixture.name, &y.dims, &y.values, &expected)
+}
+
+pub(crate) fn rms_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+    let stream = &mut device.stream()?;
+    let (expected, columns, eps) = rms_expected(fixture)?;
+    let (x, weight, y) = (fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("output.0")?);
+    let dims = [x.values.len() / columns, columns];
+    let x = Tensor::<B>::from_slice(stream, &x.floats(), &dims)?;
+    let weight = Tensor::<B>::from_slice(stream, &weight.floats(), &[columns])?;
+    let out = Tensor::<B>::new(device, DType::F32, &dims)?;
+    let spec = NormSpec::rms(eps);
+    let out_arg = NormOut::Float(&out);
+    let args = NormArgs { spec: &spec, x: &x, residual: None, weight: &weight, bias: None, out: out_arg };
+    device.norm(stream, args.check()?)?;
+    let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
+    judge(&fixture.name, &dims, &got, &around(&y.values, &expected))
+}
+
+/// The tables of these tests are random numbers, no cosines of any angle: they show which elements pair up, and
+/// only the oracle can be asked.
+pub(crate) fn rope_oracle(fixture: &Fixture) -> Verdict {
+    let [x, cos, sin] = [fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("input.2")?];
+    let y = fixture.array("output.0")?;
+    let positions = if fixture.has("input.3") { Some(fixture.array("input.3")?) } else { None };
+    let interleaved = fixture.attribute("interleaved") == Some(1.0);
+    let style = if interleaved { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
+    let pairs = cos.dims[cos.dims.len() - 1];
+    // `[batch, tokens, heads · dim]` or `[batch, heads, tokens, dim]`.
+    let by_token = x.dims.len() == 3;
+    let heads = fixture.attribute("num_heads").map_or(x.dims[1], |heads| heads as usize);
+    let tokens = if by_token { x.dims[1] } else { x.dims[2] };
+    let head_dim = if by_token { x.dims[2] / heads } else { x.dims[3] };
+    let mut expected = Vec::new();
+    for (place, head) in x.values.chunks_exact(head_dim).enumerate() {
+        let batch = place / (heads * tokens);
+        let token = if by_token { place / heads % tokens } else { place % tokens };
+        let at = batch * tokens + token;
+        let row = positions.as_ref().map_or(at, |positions| positions.values[at] as usize);
+        let (cos, sin) = (&cos.values[row * pairs..][..pairs], &sin.values[row * pairs..][..pairs]);
+        expected.extend(oracle::rope::turn(style, head, cos, sin).into_iter().map(|y| y.rounded(DType::F32)));
+    }
+    judge(&fixture.name, &y.dims, &y.values, &expected)
+}
+
+/// Logarithms of the published probabilities, and how far they may be from ours.
+fn log_softmax(fixture: &Fixture) -> Result<(usize, Vec<f64>, Vec<Bound>), Fault> {
+    let (x, y) = (fixture.array("input.0")?, fixture.array("output.0")?);
+    let columns = x.dims[x.dims.len() - 1];
+    let mut expected = Vec::new();
+    for row in x.values.chunks_exact(columns) {
+        expected.extend((0..columns as i32).map(|target| oracle::sampling::log_prob(row, target)));
+    }
+    Ok((columns, y.values.iter().map(|p| p.ln()).collect(), expected))
+}
+
+pub(crate) fn softmax_oracle(fixture: &Fixture) -> Verdict {
+    let (columns, logs, expected) = log_softmax(fixture)?;
+    judge(&fixture.name, &[logs.len() / columns, columns], &logs, &expected)
+}
+
+pub(crate) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+    let stream = &mut device.stream()?;
+    let (columns, logs, expected) = log_softmax(fixture)?;
+    // Each column of each row as the target.
+    let x = fixture.array("input.0")?.floats();
+    let rows: Vec<f32> = x.chunks_exact(columns).flat_map(|row| row.repeat(columns)).collect();
+    let targets: Vec<i32> = (0..logs.len()).map(|place| (place % columns) as i32).collect();
+    let logits = Tensor::<B>::from_slice(stream, &rows, &[logs.len(), columns])?;
+    let targets = Tensor::<B>::from_slice(stream, &targets, &[logs.len()])?;
+    let out = Tensor::<B>::new(device, DType::F32, &[logs.len()])?;
+    device.log_probs(stream, LogProbArgs { logits: &logits, targets: &targets, out: &out }.check()?)?;
+    let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
+    judge(&fixture.name, &[logs.len()], &got, &around(&logs, &expected))
+}
+
+pub(crate) fn top_k_oracle(fixture: &Fixture) -> Verdict {
+    let (x, ids) = (fixture.array("input.0")?, fixture.array("output.1")?);
+    let (columns, k) = (x.dims[x.dims.len() - 1], ids.dims[ids.dims.len() - 1]);
+    let ranked = x
+        .values
+        .chunks_exact(columns)
+        .flat_map(|row| oracle::sampling::ranking(row).into_iter().take(k).map(|id| Bound::exact(id as f64)));
+    judge(&fixture.name, &ids.dims, &ids.values, &ranked.collect::<Vec<_>>())
+}
+
+/// The first of the published ids is the greedy choice.
+pub(crate) fn top_k_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+    let stream = &mut device.stream()?;
+    let (x, ids) = (fixture.array("input.0")?, fixture.array("output.1")?);
+    let (columns, k) = (x.dims[x.dims.len() - 1], ids.dims[ids.dims.len() - 1]);
+    let rows = x.values.len() / columns;
+    let mut plan = device.sampling_plan(&SamplingSpec::new(columns), rows)?;
+    let params = vec![SamplingParams::greedy(); rows];
+    let step = SamplingStep { params: &params }.check(&plan)?;
+    device.sampling_update(stream, &mut plan, &step)?;
+    let logits = Tensor::<B>::from_slice(stream, &x.floats(), &[rows, columns])?;
+    let out = Tensor::<B>::new(device, DType::I32, &[rows])?;
+    device.sample(stream, SamplingArgs { plan: &plan, logits: &logits, ids: &out }.check()?)?;
+    let got: Vec<f64> = out.to_vec::<i32>(stream)?.into_iter().map(f64::from).collect();
+    let first: Vec<Bound> = ids.values.chunks_exact(k).map(|ids| Bound::exact(ids[0])).collect();
+    judge(&fixture.name, &[rows], &got, &first)
+}
