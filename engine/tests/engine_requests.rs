@@ -43,7 +43,7 @@ fn seed_and_position_decide_a_draw() {
 #[test]
 fn a_stop_token_ends_the_answer_and_is_no_part_of_it() {
     let mut engine = engine(&TinyModel::new(6), &EngineOptions::new());
-    let prompt = engine.prompt("hello").unwrap();
+    let prompt = engine.prompt("HELLO").unwrap();
     let whole = engine.generate(Request::new(prompt.clone(), 12), &mut |_| {}).unwrap();
     assert_eq!(whole.finished.reason, FinishReason::Length);
     let tokens = whole.finished.generated;
@@ -58,7 +58,7 @@ fn a_stop_token_ends_the_answer_and_is_no_part_of_it() {
 #[test]
 fn pieces_put_together_are_the_text() {
     let mut engine = engine(&TinyModel::new(6), &EngineOptions::new());
-    let prompt = engine.prompt("abc").unwrap();
+    let prompt = engine.prompt("ABC").unwrap();
     let request = Request::new(prompt, 40).sampling(SamplingParams::seeded(2.0, 5));
     let mut pieces = String::new();
     let answer = engine.generate(request, &mut |piece| pieces.push_str(piece)).unwrap();

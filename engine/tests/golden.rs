@@ -4,7 +4,8 @@
 mod support;
 
 use halite_cpu::Tier;
-use halite_engine::{Engine, WeightsFormat};
+use halite_engine::text::ChatMessage;
+use halite_engine::{Engine, FinishReason, Request, WeightsFormat};
 use serde::Deserialize;
 use support::{cpu, model_file, options};
 
@@ -134,9 +135,22 @@ fn w8a8_likelihoods() {
 #[test]
 fn chat_prompts() {
     let engine = engine(WeightsFormat::W8a8);
-    for (index, greedy) in golden().greedy.iter().enumerate() {
-        let text: String =
-            greedy.prompt_token_ids.iter().map(|&id| engine.tokenizer().token(id).unwrap()).collect();
-        println!("{text}");
+    let questions =
+        ["What is the capital of France?", "Name three primary colors.", "Write one sentence about the sea."];
+    for (question, greedy) in questions.iter().zip(&golden().greedy) {
+        // The template adds the system message.
+        let prompt = engine.chat_prompt(vec![ChatMessage::new("user", *question)]).unwrap();
+        assert_eq!(prompt, greedy.prompt_token_ids, "{question}");
     }
+}
+
+#[test]
+fn w8a8_answers() {
+    let mut engine = engine(WeightsFormat::W8a8);
+    let prompt =
+        engine.chat_prompt(vec![ChatMessage::new("user", "What is the capital of France?")]).unwrap();
+    let request = Request::new(prompt, 32).stop_tokens(engine.stop_tokens());
+    let answer = engine.generate(request, &mut |_| {}).unwrap();
+    assert_eq!(answer.finished.reason, FinishReason::Stop);
+    assert!(answer.text.contains("Paris"), "{}", answer.text);
 }

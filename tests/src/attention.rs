@@ -2,6 +2,9 @@
 
 mod cases;
 mod errors;
+mod large;
+
+pub use large::beyond_i32;
 
 use crate::{
     case::{Fault, Group, Verdict, ensure},

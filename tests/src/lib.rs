@@ -36,8 +36,8 @@
 //! | N or K of 1, 15, 17, 1,368, 5,120, 73,448 | `linear/edges`, `linear/int8_exact` |
 //! | an operand at an odd address; an output full of NaN | every strided layout; every output |
 //! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
+//! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
 //! | — | — |
-//! | caches beyond 2^31 elements | needs more memory than a test may take |
 //! | merging partial states, sinks, soft-cap, windows, INT8 KV | options that the attention contract does not have yet |
 //! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
 //! | routing, experts, clamped SwiGLU | the `moe` family |

@@ -8,7 +8,7 @@ use halite_kernels::{
     cache::{KvCacheOps, KvSpec},
     linear::{Linear, LinearSpec, WeightFormat},
 };
-use halite_parity::{Fault, Verdict, invariance, parity_tests};
+use halite_parity::{Fault, Verdict, attention, invariance, parity_tests};
 
 fn cpu(tier: Tier, threads: usize) -> Result<Cpu> {
     Cpu::new(Options::default().tier(tier).threads(threads))
@@ -31,6 +31,11 @@ fn every_tier_gives_the_same_bits_for_any_number_of_threads() -> Verdict {
         }
     }
     Ok(())
+}
+
+#[test]
+fn offsets_beyond_32_bits_reach_the_last_block() -> Verdict {
+    Tier::available().try_for_each(|tier| attention::beyond_i32(&cpu(tier, 2)?))
 }
 
 /// The suites accept a refusal where `supports` says no; here is what the CPU must not refuse.

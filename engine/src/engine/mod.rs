@@ -192,9 +192,14 @@ impl Engine {
         !self.scheduler.has_unfinished() && self.pending.is_empty()
     }
 
-    /// Requests that run, and requests that wait.
-    pub fn load_now(&self) -> (usize, usize) {
-        (self.scheduler.running(), self.scheduler.waiting())
+    /// Requests that run.
+    pub fn running(&self) -> usize {
+        self.scheduler.running()
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.scheduler.waiting()
     }
 
     /// KV blocks by what they are used for.

@@ -69,13 +69,18 @@ impl<T: StoredFloat> FloatEpilogue for Finish<'_, T> {
         let vectors = match self.columns {
             Columns::Plain => {
                 if let Some(activation) = self.activation {
-                    acc = acc.map(|acc| activate(isa, activation, acc));
+                    for acc in &mut acc {
+                        *acc = activate(isa, activation, *acc);
+                    }
                 }
                 2
             }
             Columns::Gated => {
-                let gate = self.activation.map_or(acc[0], |activation| activate(isa, activation, acc[0]));
-                acc[0] = isa.mul(gate, acc[1]);
+                // No closure around vectors, here and below: one that is not inlined loses the instruction set.
+                if let Some(activation) = self.activation {
+                    acc[0] = activate(isa, activation, acc[0]);
+                }
+                acc[0] = isa.mul(acc[0], acc[1]);
                 1
             }
         };
@@ -104,11 +109,11 @@ impl<T: StoredFloat> Int8Epilogue for Scaled<'_, T> {
     #[inline(always)]
     fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::I32; 2]) {
         let a_scale = isa.splat(self.a_scale[row]);
-        let scaled = |vector: usize| {
+        let mut scaled = [a_scale; 2];
+        for (vector, scaled) in scaled.iter_mut().enumerate() {
             let w_scale = isa.load_partial(&self.w_scale[self.finish.channels(place, vector)]);
-            isa.mul(isa.mul(isa.to_f32(acc[vector]), w_scale), a_scale)
-        };
-        let scaled = [scaled(0), scaled(1)];
+            *scaled = isa.mul(isa.mul(isa.to_f32(acc[vector]), w_scale), a_scale);
+        }
         self.finish.store(isa, row, place, scaled);
     }
 }
