@@ -1,6 +1,8 @@
 //! The program with the default model, from the cache of whoever runs the tests. Without it these tests fail with the
 //! command that fetches it.
 
+#![allow(clippy::panic, reason = "tests: outside of test functions too")]
+
 mod support;
 
 use halite_engine::store::{self, Cache, DEFAULT_MODEL};
@@ -22,6 +24,15 @@ fn the_capital_of_france() {
         assert!(outcome.stderr.contains(part), "{outcome:?}");
     }
     assert!(outcome.success().contains("Paris"));
+}
+
+#[test]
+fn every_tier_knows_the_capital_of_france() {
+    fetched();
+    for tier in halite_cpu::Tier::available() {
+        let run = ["run", "--weights", "bf16", "--tier", tier.name(), "What is the capital of France?"];
+        assert_eq!(halite(&run).success(), "The capital of France is Paris.\n", "{tier}");
+    }
 }
 
 #[test]

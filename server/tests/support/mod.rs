@@ -1,5 +1,11 @@
 //! What the tests of the program share.
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests: outside of test functions too"
+)]
 
 #[path = "../../../engine/tests/support/tiny_model.rs"]
 pub(crate) mod tiny_model;
