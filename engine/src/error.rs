@@ -57,8 +57,8 @@ pub enum EngineError {
         /// Ids of the model.
         vocabulary: usize,
     },
-    /// A place in a sequence that is not there.
-    #[error("position {position} was asked for, of {tokens} tokens")]
+    /// A place in a sequence that is not there, or that does not come after the one before it.
+    #[error("position {position} was asked for; expected ascending positions below {tokens}, the number of tokens")]
     UnknownPosition {
         /// The place.
         position: usize,

@@ -16,6 +16,7 @@ mod error;
 pub mod gguf;
 pub mod model;
 mod options;
+mod quoted;
 pub mod runner;
 pub mod schedule;
 #[cfg(feature = "store")]

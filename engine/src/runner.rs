@@ -66,15 +66,15 @@ pub struct SequencePart<'a> {
     /// Token ids, at positions `start..`.
     pub tokens: &'a [u32],
     /// `[tokens]`: where each token's keys and values go; see [`SlotMapping`](halite_kernels::cache::SlotMapping).
-    pub slots: &'a [i64],
+    pub slot_mapping: &'a [i64],
     /// Blocks that hold positions `0..start + tokens`.
-    pub blocks: &'a [u32],
+    pub block_table: &'a [u32],
 }
 
 /// One step: parts of sequences side by side, and what is wanted of their rows.
 ///
 /// Rows are numbered over the whole step, in the order of [`push`](Self::push). A row may be wanted more than once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepBatch {
     /// `[rows]`: token ids.
@@ -82,7 +82,7 @@ pub struct StepBatch {
     /// `[rows]`: positions in their sequences.
     pub positions: Vec<u32>,
     /// `[rows]`: slots of the KV cache.
-    pub slots: Vec<i64>,
+    pub slot_mapping: Vec<i64>,
     /// `[sequences + 1]`: where each sequence's rows begin and end.
     pub cu_seqlens: Vec<u32>,
     /// `[sequences]`: cached positions, this step's included.
@@ -97,24 +97,40 @@ pub struct StepBatch {
     pub logits: Vec<usize>,
 }
 
+impl Default for StepBatch {
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            positions: Vec::new(),
+            slot_mapping: Vec::new(),
+            cu_seqlens: vec![0],
+            kv_lens: Vec::new(),
+            block_tables: Vec::new(),
+            samples: Vec::new(),
+            log_probs: Vec::new(),
+            logits: Vec::new(),
+        }
+    }
+}
+
 impl StepBatch {
     /// A step of nothing.
     pub fn new() -> Self {
-        Self { cu_seqlens: vec![0], ..Self::default() }
+        Self::default()
     }
 
     /// Adds a part of a sequence; returns its rows.
     pub fn push(&mut self, part: SequencePart<'_>) -> Range<usize> {
         let first = self.tokens.len();
-        let end = part.start + part.tokens.len();
-        // A position that no u32 holds becomes one that the operators' checks refuse.
+        // A position that no integer holds becomes one that the operators' checks refuse.
+        let end = part.start.saturating_add(part.tokens.len());
         let position = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
         self.tokens.extend_from_slice(part.tokens);
         self.positions.extend((part.start..end).map(position));
-        self.slots.extend_from_slice(part.slots);
+        self.slot_mapping.extend_from_slice(part.slot_mapping);
         self.cu_seqlens.push(position(self.tokens.len()));
         self.kv_lens.push(position(end));
-        self.block_tables.push(part.blocks.to_vec());
+        self.block_tables.push(part.block_table.to_vec());
         first..self.tokens.len()
     }
 

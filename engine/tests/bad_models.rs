@@ -75,6 +75,23 @@ fn a_tensor_that_nobody_would_read_is_refused() {
 }
 
 #[test]
+fn text_from_the_file_is_safe_to_print() {
+    let hostile = format!("\u{1b}[2J\n{}", "x".repeat(10_000));
+    let tensor = TinyTensor { shape: vec![1], values: vec![1.0] };
+    let text = || Value::Str(hostile.clone());
+    let errors = [
+        refused(|model| drop(model.tensors.insert(hostile.clone(), tensor)), &["no place"]),
+        refused(|model| model.set("general.architecture", text()), &["architecture"]),
+        refused(|model| model.set("llama.rope.scaling.type", text()), &["rope.scaling.type"]),
+        refused(|model| model.set("tokenizer.ggml.model", text()), &["tokenizer.ggml.model"]),
+        refused(|model| model.set("tokenizer.ggml.pre", text()), &["tokenizer.ggml.pre"]),
+    ];
+    for message in errors.map(|error| error.to_string()) {
+        assert!(message.len() < 500 && !message.contains(char::is_control), "{message:?}");
+    }
+}
+
+#[test]
 fn absurd_hyper_parameters_are_refused() {
     let sizes = [
         "block_count",

@@ -5,8 +5,9 @@ mod support;
 
 use halite_cpu::Tier;
 use halite_engine::gguf::GgufFile;
-use halite_engine::model::{load_runner, tokenizer};
+use halite_engine::model::load_runner;
 use halite_engine::runner::{ModelInfo, Runner, SequencePart, StepBatch, StepLimits, StepOutput};
+use halite_engine::text::{Tokenizer, VocabularySource};
 use halite_engine::{
     Engine, EngineError, EngineOptions, Event, FinishReason, KvCapacity, Request, SamplingParams,
 };
@@ -62,7 +63,7 @@ fn runner() -> Box<dyn Runner> {
 
 fn engine(fails_in: impl IntoIterator<Item = usize>) -> Engine {
     let failing = Failing { inner: runner(), step: 0, fails_in: fails_in.into_iter().collect() };
-    let tokenizer = tokenizer(file().metadata()).unwrap();
+    let tokenizer = Tokenizer::new(VocabularySource::from_gguf(file().metadata()).unwrap()).unwrap();
     Engine::new(Box::new(failing), tokenizer, None, &options()).unwrap()
 }
 
@@ -157,7 +158,7 @@ fn scores_are_the_logits_of_the_tokens() {
 /// A step of three tokens that works; tests break it.
 fn sound_step() -> StepBatch {
     let mut batch = StepBatch::new();
-    batch.push(SequencePart { start: 0, tokens: &[1, 2, 3], slots: &[16, 17, 18], blocks: &[1] });
+    batch.push(SequencePart { start: 0, tokens: &[1, 2, 3], slot_mapping: &[16, 17, 18], block_table: &[1] });
     batch.samples.push((2, SamplingParams::greedy()));
     batch
 }
@@ -173,9 +174,9 @@ fn steps_that_make_no_sense_are_refused() {
         (|step| step.tokens.push(0), "positions"),
         (|step| step.positions.truncate(2), "positions"),
         (|step| step.positions[1] = u32::MAX, "positions"),
-        (|step| step.slots.truncate(2), "slots"),
-        (|step| step.slots[0] = 1 << 40, "slot_mapping"),
-        (|step| step.slots[0] = 17, "slot_mapping"),
+        (|step| step.slot_mapping.truncate(2), "slot_mapping"),
+        (|step| step.slot_mapping[0] = 1 << 40, "slot_mapping"),
+        (|step| step.slot_mapping[0] = 17, "slot_mapping"),
         (|step| step.cu_seqlens = vec![], "cu_seqlens"),
         (|step| step.cu_seqlens = vec![0, 4], "cu_seqlens"),
         (|step| step.cu_seqlens = vec![3, 3], "cu_seqlens"),
@@ -194,9 +195,12 @@ fn steps_that_make_no_sense_are_refused() {
         assert!(error.contains(part), "case {index}: `{error}` does not name `{part}`");
     }
     let mut long = StepBatch::new();
-    let (tokens, slots): (Vec<u32>, Vec<i64>) = ((0..33).collect(), (0..33).collect());
-    long.push(SequencePart { start: 0, tokens: &tokens, slots: &slots, blocks: &[0, 1, 2] });
+    let (tokens, slot_mapping): (Vec<u32>, Vec<i64>) = ((0..33).collect(), (0..33).collect());
+    long.push(SequencePart { start: 0, tokens: &tokens, slot_mapping: &slot_mapping, block_table: &[0, 1, 2] });
     assert!(runner.step(&long).unwrap_err().to_string().contains("32"));
+    let mut beyond = StepBatch::new();
+    beyond.push(SequencePart { start: usize::MAX - 1, tokens: &[1, 2, 3], slot_mapping: &[1, 2, 3], block_table: &[1] });
+    assert!(runner.step(&beyond).unwrap_err().to_string().contains("positions"));
     assert!(runner.export_blocks(&[u32::MAX]).is_err());
     assert!(runner.import_blocks(&[0], &[0; 3]).is_err());
 

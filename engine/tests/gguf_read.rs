@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use halite_engine::gguf::{Array, GgmlType, GgufError, GgufFile, SharedBytes, Value};
+use halite_engine::gguf::{Array, GgmlType, GgufError, GgufFile, Value};
 
 fn tiny() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/gguf/tiny.gguf")
@@ -91,15 +91,6 @@ fn mapping_and_reading_give_the_same() {
     for info in mapped.tensors().filter(|info| info.ty().is_some()) {
         assert_eq!(mapped.tensor(info.name()).unwrap().data(), read.tensor(info.name()).unwrap().data());
     }
-}
-
-#[test]
-fn shared_bytes_outlive_the_file() {
-    fn keep(file: GgufFile) -> SharedBytes {
-        file.tensor("f32").unwrap().shared()
-    }
-    let bytes = keep(GgufFile::open(tiny()).unwrap());
-    assert_eq!(std::thread::spawn(move || bytes.as_ref()[4..8].to_vec()).join().unwrap(), 1f32.to_le_bytes());
 }
 
 #[test]

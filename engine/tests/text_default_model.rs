@@ -3,10 +3,9 @@
 //! `fixtures/text/make_fixtures.py` made the expected ids.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
-use std::path::PathBuf;
+mod support;
 
 use halite_engine::gguf::GgufFile;
-use halite_engine::store::{self, Cache};
 use halite_engine::text::{
     ChatInput, ChatMessage, ChatTemplate, SpecialTokens, Tokenizer, VocabularySource, encode_chat,
 };
@@ -25,17 +24,8 @@ struct Case {
     ids_as_text: Option<Vec<u32>>,
 }
 
-fn model_path() -> PathBuf {
-    let found = Cache::open(None).and_then(|cache| store::cached(store::DEFAULT_MODEL, &cache));
-    found.unwrap_or_else(|error| {
-        panic!(
-            "this test needs the default model; run `cargo run --release -- pull smollm2-135m` first: {error}"
-        )
-    })
-}
-
 fn load() -> (Tokenizer, ChatTemplate) {
-    let file = GgufFile::open(model_path()).unwrap();
+    let file = GgufFile::open(support::model_file()).unwrap();
     let tokenizer = Tokenizer::new(VocabularySource::from_gguf(file.metadata()).unwrap()).unwrap();
     (tokenizer, ChatTemplate::new(file.metadata().str("tokenizer.chat_template").unwrap()).unwrap())
 }

@@ -79,12 +79,6 @@ impl fmt::Debug for Shape {
     }
 }
 
-impl PartialEq<[usize]> for Shape {
-    fn eq(&self, other: &[usize]) -> bool {
-        self.dims() == other
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -159,7 +159,8 @@ impl<D: Device> Tensor<D> {
         let mut dims = [0; MAX_RANK];
         dims[..self.shape.rank()].copy_from_slice(self.dims());
         dims[axis] = range.len();
-        let start = if range.is_empty() { 0 } else { range.start };
+        // An empty tensor keeps its offset: moved, it could point beyond its buffer.
+        let start = if range.is_empty() || self.shape.elements() == 0 { 0 } else { range.start };
         let offset = self.offset + (start * self.strides[axis] * self.dtype.size()) as u64;
         Ok(Tensor { offset, shape: Shape::new(&dims[..self.shape.rank()])?, ..self.clone() })
     }

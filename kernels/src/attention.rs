@@ -52,6 +52,12 @@ impl AttentionSpec {
         AttentionSpec { query_heads, kv, scale, mask: Mask::Causal, dtype: DType::F32, kv_split: 256 }
     }
 
+    /// Another type of queries and output.
+    pub fn with_dtype(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
     /// Another factor of the scores.
     pub fn with_scale(mut self, scale: f32) -> Self {
         self.scale = scale;
@@ -110,6 +116,20 @@ pub trait AttentionPlan {
     fn capacity(&self) -> &AttentionCapacity;
     /// Query tokens of the current step.
     fn tokens(&self) -> usize;
+
+    /// What a step is checked against.
+    fn limits(&self) -> AttentionLimits {
+        AttentionLimits { capacity: *self.capacity(), block_size: self.spec().kv.block_size }
+    }
+}
+
+/// What an [`AttentionStep`] was checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttentionLimits {
+    /// The largest step.
+    pub capacity: AttentionCapacity,
+    /// Token slots of a block.
+    pub block_size: usize,
 }
 
 /// A step's lengths and block tables, on the host.
@@ -129,8 +149,8 @@ impl AttentionStep<'_> {
     ///
     /// # Errors
     /// More tokens, sequences or blocks than planned, lengths that do not ascend, or a block beyond the cache.
-    pub fn check(self, plan: &impl AttentionPlan) -> Result<Checked<Self, AttentionCapacity>> {
-        let (capacity, block_size) = (*plan.capacity(), plan.spec().kv.block_size);
+    pub fn check(self, plan: &impl AttentionPlan) -> Result<Checked<Self, AttentionLimits>> {
+        let limits @ AttentionLimits { capacity, block_size } = plan.limits();
         let sequences = self.kv_lens.len();
         CHECK.limit("sequences", sequences, capacity.max_sequences)?;
         CHECK.that(
@@ -158,7 +178,7 @@ impl AttentionStep<'_> {
                 return Err(CHECK.wrong("block_table", expected, block.to_string()));
             }
         }
-        Ok(Checked::with_context(self, capacity))
+        Ok(Checked::with_context(self, limits))
     }
 
     /// Query tokens of the step.
@@ -240,7 +260,7 @@ pub trait Attention: KvCacheOps {
         &self,
         stream: &mut Self::Stream,
         plan: &mut Self::AttentionPlan,
-        step: &Checked<AttentionStep<'_>, AttentionCapacity>,
+        step: &Checked<AttentionStep<'_>, AttentionLimits>,
     ) -> Result<()>;
 
     /// Runs one layer: allocates nothing, waits for nothing, reads nothing back.

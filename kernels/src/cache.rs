@@ -114,6 +114,20 @@ pub trait SlotPlan {
     fn cache_slots(&self) -> usize;
     /// Tokens of the current step.
     fn tokens(&self) -> usize;
+
+    /// What a step is checked against.
+    fn limits(&self) -> SlotLimits {
+        SlotLimits { max_tokens: self.max_tokens(), cache_slots: self.cache_slots() }
+    }
+}
+
+/// What a [`SlotMapping`] was checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotLimits {
+    /// The largest number of tokens of a step.
+    pub max_tokens: usize,
+    /// Token slots of the cache.
+    pub cache_slots: usize,
 }
 
 /// Where each token of a step is written.
@@ -128,7 +142,7 @@ impl SlotMapping<'_> {
     ///
     /// # Errors
     /// More tokens than planned, a slot beyond the cache, or a slot that two tokens share.
-    pub fn check(self, plan: &impl SlotPlan) -> Result<Checked<Self>> {
+    pub fn check(self, plan: &impl SlotPlan) -> Result<Checked<Self, SlotLimits>> {
         CHECK.limit("tokens", self.slots.len(), plan.max_tokens())?;
         for (token, &slot) in self.slots.iter().enumerate() {
             let inside = slot < 0 || (slot as u64) < plan.cache_slots() as u64;
@@ -142,7 +156,7 @@ impl SlotMapping<'_> {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(CHECK.wrong("slot_mapping", "distinct slots", format!("slot {} twice", pair[0])));
         }
-        Ok(Checked::new(self))
+        Ok(Checked::with_context(self, plan.limits()))
     }
 }
 
@@ -183,63 +197,69 @@ impl<B: KvCacheOps> CacheWriteArgs<'_, B> {
 
 /// Copies of whole blocks, all layers.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockCopies<'a> {
+pub struct BlockCopies<'a, C> {
+    /// The cache.
+    pub cache: &'a C,
     /// `(from, to)` block ids, done as if all reads came before all writes.
     pub pairs: &'a [(u32, u32)],
 }
 
-impl BlockCopies<'_> {
+impl<C: KvCacheInfo> BlockCopies<'_, C> {
     /// Checks the ids against the cache.
     ///
     /// # Errors
     /// A block beyond the cache, or a destination named twice.
-    pub fn check(self, cache: &impl KvCacheInfo) -> Result<Checked<Self>> {
+    pub fn check(self) -> Result<Checked<Self>> {
         let mut targets: Vec<u32> = self.pairs.iter().map(|pair| pair.1).collect();
         targets.sort_unstable();
         if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(CHECK.wrong("pairs", "distinct destinations", format!("block {} twice", pair[0])));
         }
         let sources: Vec<u32> = self.pairs.iter().map(|pair| pair.0).collect();
-        check_blocks(&sources, cache)?;
-        check_blocks(&targets, cache)?;
+        check_blocks(&sources, self.cache)?;
+        check_blocks(&targets, self.cache)?;
         Ok(Checked::new(self))
     }
 }
 
 /// Blocks to export.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockExport<'a> {
+pub struct BlockExport<'a, C> {
+    /// The cache.
+    pub cache: &'a C,
     /// Block ids.
     pub blocks: &'a [u32],
 }
 
-impl BlockExport<'_> {
+impl<C: KvCacheInfo> BlockExport<'_, C> {
     /// Checks the ids against the cache.
     ///
     /// # Errors
     /// A block beyond the cache.
-    pub fn check(self, cache: &impl KvCacheInfo) -> Result<Checked<Self>> {
-        check_blocks(self.blocks, cache)?;
+    pub fn check(self) -> Result<Checked<Self>> {
+        check_blocks(self.blocks, self.cache)?;
         Ok(Checked::new(self))
     }
 }
 
 /// Blocks to import, and their contents.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockImport<'a> {
+pub struct BlockImport<'a, C> {
+    /// The cache.
+    pub cache: &'a C,
     /// Block ids.
     pub blocks: &'a [u32],
     /// The blocks in the canonical layout, one after the other.
     pub bytes: &'a [u8],
 }
 
-impl BlockImport<'_> {
+impl<C: KvCacheInfo> BlockImport<'_, C> {
     /// Checks the ids against the cache, and the bytes against the canonical size.
     ///
     /// # Errors
     /// A block beyond the cache, a block named twice, or another number of bytes.
-    pub fn check(self, cache: &impl KvCacheInfo) -> Result<Checked<Self>> {
-        let expected = cache.spec().cache_bytes(self.blocks.len())?;
+    pub fn check(self) -> Result<Checked<Self>> {
+        let expected = self.cache.spec().cache_bytes(self.blocks.len())?;
         CHECK.that(
             self.bytes.len() as u64 == expected,
             "bytes",
@@ -247,7 +267,7 @@ impl BlockImport<'_> {
             self.bytes.len(),
         )?;
         let pairs: Vec<(u32, u32)> = self.blocks.iter().map(|&block| (block, block)).collect();
-        BlockCopies { pairs: &pairs }.check(cache)?;
+        BlockCopies { cache: self.cache, pairs: &pairs }.check()?;
         Ok(Checked::new(self))
     }
 }
@@ -289,7 +309,7 @@ pub trait KvCacheOps: Device {
         &self,
         stream: &mut Self::Stream,
         slots: &mut Self::Slots,
-        mapping: &Checked<SlotMapping<'_>>,
+        mapping: &Checked<SlotMapping<'_>, SlotLimits>,
     ) -> Result<()>;
 
     /// Writes one layer's keys and values: rounds to nearest even, saturates nothing (F32 beyond F16's range becomes
@@ -306,8 +326,7 @@ pub trait KvCacheOps: Device {
     fn cache_copy(
         &self,
         stream: &mut Self::Stream,
-        cache: &Self::KvCache,
-        copies: Checked<BlockCopies<'_>>,
+        copies: Checked<BlockCopies<'_, Self::KvCache>>,
     ) -> Result<()>;
 
     /// Starts reading blocks back in the canonical layout.
@@ -317,8 +336,7 @@ pub trait KvCacheOps: Device {
     fn cache_export(
         &self,
         stream: &mut Self::Stream,
-        cache: &Self::KvCache,
-        export: Checked<BlockExport<'_>>,
+        export: Checked<BlockExport<'_, Self::KvCache>>,
     ) -> Result<<Self::Stream as halite_hal::Stream>::Pending>;
 
     /// Writes blocks from the canonical layout.
@@ -328,8 +346,7 @@ pub trait KvCacheOps: Device {
     fn cache_import(
         &self,
         stream: &mut Self::Stream,
-        cache: &Self::KvCache,
-        import: Checked<BlockImport<'_>>,
+        import: Checked<BlockImport<'_, Self::KvCache>>,
     ) -> Result<()>;
 }
 

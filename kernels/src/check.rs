@@ -30,6 +30,21 @@ impl<T, C> Checked<T, C> {
     }
 }
 
+impl<T, C: PartialEq + Debug> Checked<T, C> {
+    /// Refuses a step that was checked against another plan's limits: every `…_update` asks this first.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] naming both limits.
+    pub fn checked_against(&self, operator: &'static str, limits: &C) -> Result<()> {
+        let expected = || format!("a step checked against {limits:?}");
+        if self.context == *limits {
+            Ok(())
+        } else {
+            Err(Check(operator).wrong("step", expected(), format!("{:?}", self.context)))
+        }
+    }
+}
+
 impl<T, C> Deref for Checked<T, C> {
     type Target = T;
 

@@ -33,6 +33,12 @@ impl EmbeddingSpec {
     pub fn new(table: TableFormat) -> Self {
         EmbeddingSpec { table, output: DType::F32 }
     }
+
+    /// Another output type.
+    pub fn with_output(mut self, output: DType) -> Self {
+        self.output = output;
+        self
+    }
 }
 
 /// The table's tensors.

@@ -76,6 +76,12 @@ impl LinearSpec {
         self
     }
 
+    /// Activations of another floating-point type.
+    pub fn with_activations(mut self, dtype: DType) -> Self {
+        self.activations = ActivationFormat::Float(dtype);
+        self
+    }
+
     /// Another output type.
     pub fn with_output(mut self, output: DType) -> Self {
         self.output = output;

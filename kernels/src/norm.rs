@@ -70,7 +70,8 @@ pub enum NormOut<'a, D: Device> {
 pub struct NormResidual<'a, D: Device> {
     /// Added to `x` before the norm; of `x`'s shape and type.
     pub residual: &'a Tensor<D>,
-    /// Receives `x + residual`; of `x`'s shape and type, apart from both.
+    /// Receives `x + residual`, rounded to its type, which is what is normalised; of `x`'s shape and type, apart from
+    /// both.
     pub sum: &'a Tensor<D>,
 }
 

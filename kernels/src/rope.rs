@@ -143,6 +143,20 @@ pub trait RopePlan {
     fn max_tokens(&self) -> usize;
     /// Tokens of the current step.
     fn tokens(&self) -> usize;
+
+    /// What a step is checked against.
+    fn limits(&self) -> PositionLimits {
+        PositionLimits { max_tokens: self.max_tokens(), max_positions: self.spec().max_positions }
+    }
+}
+
+/// What [`Positions`] were checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PositionLimits {
+    /// The largest number of tokens of a step.
+    pub max_tokens: usize,
+    /// Positions are below this.
+    pub max_positions: usize,
 }
 
 /// The position of each token of a step.
@@ -157,13 +171,13 @@ impl Positions<'_> {
     ///
     /// # Errors
     /// More tokens than planned, or a position beyond the spec's.
-    pub fn check(self, plan: &impl RopePlan) -> Result<Checked<Self>> {
+    pub fn check(self, plan: &impl RopePlan) -> Result<Checked<Self, PositionLimits>> {
         CHECK.limit("tokens", self.positions.len(), plan.max_tokens())?;
         let limit = plan.spec().max_positions;
         if let Some(position) = self.positions.iter().find(|&&position| position as usize >= limit) {
             return Err(CHECK.wrong("positions", format!("positions below {limit}"), position.to_string()));
         }
-        Ok(Checked::new(self))
+        Ok(Checked::with_context(self, plan.limits()))
     }
 }
 
@@ -211,7 +225,7 @@ pub trait Rope: Device {
         &self,
         stream: &mut Self::Stream,
         plan: &mut Self::RopePlan,
-        positions: &Checked<Positions<'_>>,
+        positions: &Checked<Positions<'_>, PositionLimits>,
     ) -> Result<()>;
 
     /// Turns the heads.

@@ -7,6 +7,7 @@
 //! 3. keep those with `p ≥ min_p · max p` (Nguyen et al. 2024, arXiv:2407.01082);
 //! 4. with `u = uniform(seed, position)`, take the first whose running sum exceeds `u` times the sum of those kept.
 //!
+//! A NaN weighs nothing. A row whose greatest logit is not finite has no weights: its first candidate is taken.
 //! The draw depends on the row's own seed and position only: never on the batch.
 
 use crate::{Checked, Support, check::Check};
@@ -122,6 +123,18 @@ pub trait SamplingPlan {
     fn max_rows(&self) -> usize;
     /// Rows of the current step.
     fn rows(&self) -> usize;
+
+    /// What a step is checked against.
+    fn limits(&self) -> SamplingLimits {
+        SamplingLimits { max_rows: self.max_rows() }
+    }
+}
+
+/// What a [`SamplingStep`] was checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SamplingLimits {
+    /// The largest number of rows.
+    pub max_rows: usize,
 }
 
 /// A step's parameters, on the host.
@@ -136,10 +149,10 @@ impl SamplingStep<'_> {
     ///
     /// # Errors
     /// More rows than planned, or parameters out of range.
-    pub fn check(self, plan: &impl SamplingPlan) -> Result<Checked<Self>> {
+    pub fn check(self, plan: &impl SamplingPlan) -> Result<Checked<Self, SamplingLimits>> {
         CHECK.limit("rows", self.params.len(), plan.max_rows())?;
         self.params.iter().try_for_each(SamplingParams::check)?;
-        Ok(Checked::new(self))
+        Ok(Checked::with_context(self, plan.limits()))
     }
 }
 
@@ -216,7 +229,7 @@ pub trait Sampling: Device {
         &self,
         stream: &mut Self::Stream,
         plan: &mut Self::SamplingPlan,
-        step: &Checked<SamplingStep<'_>>,
+        step: &Checked<SamplingStep<'_>, SamplingLimits>,
     ) -> Result<()>;
 
     /// Takes a token for each row.

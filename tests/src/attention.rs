@@ -150,7 +150,7 @@ pub(crate) fn fill<B: Backend>(
 /// The whole cache in the canonical layout.
 fn contents<B: Backend>(device: &B, stream: &mut B::Stream, cache: &B::KvCache) -> Result<Vec<u8>, Fault> {
     let all: Vec<u32> = (0..cache.blocks() as u32).collect();
-    Ok(device.cache_export(stream, cache, BlockExport { blocks: &all }.check(cache)?)?.wait()?)
+    Ok(device.cache_export(stream, BlockExport { cache, blocks: &all }.check()?)?.wait()?)
 }
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {

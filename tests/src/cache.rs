@@ -131,8 +131,8 @@ pub(crate) fn poisoned<B: Backend>(
     let cache = device.kv_cache(spec, blocks)?;
     let expected = Blocks::poisoned(spec, blocks);
     let all: Vec<u32> = (0..blocks as u32).collect();
-    let import = BlockImport { blocks: &all, bytes: &expected.bytes }.check(&cache)?;
-    device.cache_import(stream, &cache, import)?;
+    let import = BlockImport { cache: &cache, blocks: &all, bytes: &expected.bytes }.check()?;
+    device.cache_import(stream, import)?;
     Ok((cache, expected))
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn place<B: Backend>(
 /// Every byte of the cache is what it should be.
 fn compare<B: Backend>(device: &B, stream: &mut B::Stream, cache: &B::KvCache, expected: &Blocks) -> Verdict {
     let all: Vec<u32> = (0..cache.blocks() as u32).collect();
-    let bytes = device.cache_export(stream, cache, BlockExport { blocks: &all }.check(cache)?)?.wait()?;
+    let bytes = device.cache_export(stream, BlockExport { cache, blocks: &all }.check()?)?.wait()?;
     same_bits("the exported cache", &bytes, &expected.bytes)
 }
 
@@ -186,12 +186,13 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         }
         compare(device, stream, &cache, &expected)?;
     }
-    device.cache_copy(stream, &cache, BlockCopies { pairs: copies }.check(&cache)?)?;
+    device.cache_copy(stream, BlockCopies { cache: &cache, pairs: copies }.check()?)?;
     expected.copy(copies);
     compare(device, stream, &cache, &expected)?;
     // In another order, and the same block twice.
     let order: Vec<u32> = (0..*blocks as u32).rev().chain(0..(*blocks).min(1) as u32).collect();
-    let bytes = device.cache_export(stream, &cache, BlockExport { blocks: &order }.check(&cache)?)?.wait()?;
+    let bytes =
+        device.cache_export(stream, BlockExport { cache: &cache, blocks: &order }.check()?)?.wait()?;
     let wanted: Vec<u8> = order.iter().flat_map(|&block| expected.block(block as usize).to_vec()).collect();
     same_bits("blocks exported in reverse", &bytes, &wanted)
 }
@@ -233,12 +234,12 @@ fn moved<B: Backend>(device: &B) -> Verdict {
         for slot in 0..6 {
             source.write(slot % 2, slot, &rng.spreads(10), &rng.spreads(14));
         }
-        let import = BlockImport { blocks: &[0, 1], bytes: &source.bytes }.check(&from)?;
-        device.cache_import(stream, &from, import)?;
-        let export = BlockExport { blocks: &[1, 0] }.check(&from)?;
-        let bytes = device.cache_export(stream, &from, export)?.wait()?;
-        let import = BlockImport { blocks: &[3, 1], bytes: &bytes }.check(&to)?;
-        device.cache_import(stream, &to, import)?;
+        let import = BlockImport { cache: &from, blocks: &[0, 1], bytes: &source.bytes }.check()?;
+        device.cache_import(stream, import)?;
+        let export = BlockExport { cache: &from, blocks: &[1, 0] }.check()?;
+        let bytes = device.cache_export(stream, export)?.wait()?;
+        let import = BlockImport { cache: &to, blocks: &[3, 1], bytes: &bytes }.check()?;
+        device.cache_import(stream, import)?;
         let size = source.block_bytes();
         target.bytes[3 * size..].copy_from_slice(source.block(1));
         target.bytes[size..2 * size].copy_from_slice(source.block(0));
@@ -302,9 +303,9 @@ fn copies<B: Backend>(device: &B) -> Verdict {
             expected.write(0, slot, &rng.aways(3), &rng.aways(3));
             expected.write(1, slot, &rng.aways(3), &rng.aways(3));
         }
-        let import = BlockImport { blocks: &[0, 1, 2, 3], bytes: &expected.bytes }.check(&cache)?;
-        device.cache_import(stream, &cache, import)?;
-        device.cache_copy(stream, &cache, BlockCopies { pairs }.check(&cache)?)?;
+        let import = BlockImport { cache: &cache, blocks: &[0, 1, 2, 3], bytes: &expected.bytes }.check()?;
+        device.cache_import(stream, import)?;
+        device.cache_copy(stream, BlockCopies { cache: &cache, pairs }.check()?)?;
         expected.copy(pairs);
         compare(device, stream, &cache, &expected)?;
     }

@@ -205,6 +205,11 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     refused("rope", "tokens", Positions { positions: &[0, 1, 2] }.check(&plan))?;
     refused("rope", "positions", Positions { positions: &[0, 10] }.check(&plan))?;
     let step = Positions { positions: &[0, 9] }.check(&plan)?;
+    let mut shorter = base();
+    shorter.max_positions = 9;
+    for mut other in [device.rope_plan(&base(), 1)?, device.rope_plan(&shorter, 2)?] {
+        refused("rope", "step", device.rope_update(stream, &mut other, &step))?;
+    }
     device.rope_update(stream, &mut plan, &step)?;
     let x = Guarded::<B>::output(stream, DType::F32, &[2, 3, 8], Layout::Dense)?;
     let flat = Guarded::<B>::output(stream, DType::F32, &[2, 24], Layout::Dense)?;

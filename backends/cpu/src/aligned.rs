@@ -11,18 +11,27 @@ pub(crate) const ALIGNMENT: usize = 64;
 /// An allocation. Its bytes start out as zeros; large ones take no physical memory until they are touched.
 #[derive(Debug)]
 pub(crate) struct AlignedBytes {
-    start: NonNull<u8>,
+    /// What the allocator gave.
+    allocation: NonNull<u8>,
     layout: Layout,
+    /// The first aligned byte of it.
+    start: NonNull<u8>,
+    len: usize,
 }
 
 impl AlignedBytes {
     /// Allocates `bytes`, or `None` where there is no room.
     pub(crate) fn zeroed(bytes: u64) -> Option<Self> {
-        // One byte at least, since an allocation of none has no address to free.
-        let layout = Layout::from_size_align(usize::try_from(bytes).ok()?.max(1), ALIGNMENT).ok()?;
+        let len = usize::try_from(bytes).ok()?;
+        // Asked for an alignment, the allocator clears memory by writing to all of it; without one it takes pages that
+        // are zero already. So the alignment is made here, from 64 bytes more.
+        let layout = Layout::from_size_align(len.checked_add(ALIGNMENT)?, 1).ok()?;
         // SAFETY: the layout's size is not zero.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(AlignedBytes { start, layout })
+        let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skip = allocation.addr().get().wrapping_neg() % ALIGNMENT;
+        // SAFETY: `skip` is below 64, and `len + 64` bytes were allocated.
+        let start = unsafe { allocation.add(skip) };
+        Some(AlignedBytes { allocation, layout, start, len })
     }
 
     /// The first byte. Valid for [`AlignedBytes::len`] bytes for as long as `self` lives.
@@ -30,22 +39,23 @@ impl AlignedBytes {
         self.start.as_ptr()
     }
 
-    /// Bytes allocated.
+    /// Bytes asked for.
     pub(crate) fn len(&self) -> usize {
-        self.layout.size()
+        self.len
     }
 
     /// All bytes.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation is valid, initialised and, through `&mut self`, borrowed by nobody else.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+        // SAFETY: `len` bytes from `start` on are allocated, initialised and, through `&mut self`, borrowed by nobody
+        // else.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
         // SAFETY: allocated in `zeroed` with this very layout, and freed only here.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
     }
 }
 
@@ -53,3 +63,19 @@ impl Drop for AlignedBytes {
 unsafe impl Send for AlignedBytes {}
 // SAFETY: `&AlignedBytes` gives a pointer and a length, and no access to the bytes.
 unsafe impl Sync for AlignedBytes {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_aligned_zeroed_and_as_many_as_asked_for() {
+        for len in [0, 1, 63, 64, 65, 1 << 20] {
+            let mut bytes = AlignedBytes::zeroed(len).unwrap();
+            assert_eq!((bytes.len() as u64, bytes.as_ptr() as usize % ALIGNMENT), (len, 0));
+            assert!(bytes.as_mut_slice().iter().all(|&byte| byte == 0));
+            bytes.as_mut_slice().fill(1);
+        }
+        assert!(AlignedBytes::zeroed(u64::MAX).is_none());
+    }
+}

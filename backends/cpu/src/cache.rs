@@ -13,8 +13,8 @@ use halite_hal::{Element, Result, Storage};
 use halite_kernels::{
     Checked, Support,
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotMapping,
-        SlotPlan,
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotLimits,
+        SlotMapping, SlotPlan,
     },
 };
 use std::ops::Range;
@@ -155,8 +155,9 @@ impl KvCacheOps for Cpu {
         &self,
         _stream: &mut CpuStream,
         slots: &mut CpuSlots,
-        mapping: &Checked<SlotMapping<'_>>,
+        mapping: &Checked<SlotMapping<'_>, SlotLimits>,
     ) -> Result<()> {
+        mapping.checked_against("cache", &slots.limits())?;
         slots.slots.clear();
         slots.slots.extend_from_slice(mapping.slots);
         Ok(())
@@ -187,9 +188,9 @@ impl KvCacheOps for Cpu {
     fn cache_copy(
         &self,
         _stream: &mut CpuStream,
-        cache: &CpuKvCache,
-        copies: Checked<BlockCopies<'_>>,
+        copies: Checked<BlockCopies<'_, CpuKvCache>>,
     ) -> Result<()> {
+        let cache = copies.cache;
         for kind in [Kind::Keys, Kind::Values] {
             let (memory, block) = cache.memory(kind);
             let mut memory = memory.write(0..memory.len())?;
@@ -210,9 +211,9 @@ impl KvCacheOps for Cpu {
     fn cache_export(
         &self,
         _stream: &mut CpuStream,
-        cache: &CpuKvCache,
-        export: Checked<BlockExport<'_>>,
+        export: Checked<BlockExport<'_, CpuKvCache>>,
     ) -> Result<Ready> {
+        let cache = export.cache;
         let (k, v) = (cache.k.read(0..cache.k.len())?, cache.v.read(0..cache.v.len())?);
         let size = cache.spec.dtype.size();
         let mut bytes = Vec::with_capacity(cache.spec.cache_bytes(export.blocks.len())? as usize);
@@ -233,9 +234,9 @@ impl KvCacheOps for Cpu {
     fn cache_import(
         &self,
         _stream: &mut CpuStream,
-        cache: &CpuKvCache,
-        import: Checked<BlockImport<'_>>,
+        import: Checked<BlockImport<'_, CpuKvCache>>,
     ) -> Result<()> {
+        let cache = import.cache;
         let (mut k, mut v) = (cache.k.write(0..cache.k.len())?, cache.v.write(0..cache.v.len())?);
         let size = cache.spec.dtype.size();
         let mut elements = import.bytes.chunks_exact(size);

@@ -23,6 +23,11 @@ impl Quantize for Cpu {
             let (mut q, mut scales) = (write::<i8>(args.q)?, write::<f32>(args.scales)?);
             let (rows, out) = (x.rows, q.rows);
             let (x, q, scales) = (x.data(), q.data(), scales.data());
+            if rows.columns == 0 {
+                // Rows of nothing are rows of zeros, and have no chunks below.
+                scales.fill(f32::MIN_POSITIVE);
+                return Ok(());
+            }
             let per_task = self.team().units_per_task(rows.count(), rows.columns / 4);
             let tasks = q.chunks_mut(out.outer_stride * per_task).zip(scales.chunks_mut(per_task)).enumerate();
             self.team().each(tasks, |(task, (q, scales))| {

@@ -4,7 +4,7 @@ use crate::{device::Cpu, simd::Isa, simd::Kernel, stream::CpuStream, view::Rows,
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
-    rope::{Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle},
+    rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle},
 };
 
 /// A step's cosines and sines.
@@ -57,8 +57,9 @@ impl Rope for Cpu {
         &self,
         _stream: &mut CpuStream,
         plan: &mut CpuRopePlan,
-        positions: &Checked<Positions<'_>>,
+        positions: &Checked<Positions<'_>, PositionLimits>,
     ) -> Result<()> {
+        positions.checked_against("rope", &plan.limits())?;
         plan.tokens = positions.positions.len();
         plan.turns.clear();
         for &position in positions.positions {

@@ -10,8 +10,8 @@ use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     sampling::{
-        LogProbArgs, Sampling, SamplingArgs, SamplingParams, SamplingPlan, SamplingSpec, SamplingStep,
-        uniform,
+        LogProbArgs, Sampling, SamplingArgs, SamplingLimits, SamplingParams, SamplingPlan, SamplingSpec,
+        SamplingStep, uniform,
     },
 };
 
@@ -53,8 +53,9 @@ impl Sampling for Cpu {
         &self,
         _stream: &mut CpuStream,
         plan: &mut CpuSamplingPlan,
-        step: &Checked<SamplingStep<'_>>,
+        step: &Checked<SamplingStep<'_>, SamplingLimits>,
     ) -> Result<()> {
+        step.checked_against("sampling", &plan.limits())?;
         plan.params.clear();
         plan.params.extend_from_slice(step.params);
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::gguf::GgufFile;
+use crate::text::{ChatTemplate, Tokenizer, VocabularySource};
 use crate::{EngineOptions, LoadProgress, Result, model};
 use halite_kernels::Backend;
 use std::path::Path;
@@ -33,8 +34,9 @@ impl Engine {
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         // Texts first: they are quick, and what is wrong with them should not come after all the weights.
-        let tokenizer = model::tokenizer(file.metadata())?;
-        let template = model::chat_template(file.metadata())?;
+        let metadata = file.metadata();
+        let tokenizer = Tokenizer::new(VocabularySource::from_gguf(metadata)?)?;
+        let template = metadata.opt_str("tokenizer.chat_template")?.map(ChatTemplate::new).transpose()?;
         let runner = model::load_runner(device, file, options, progress)?;
         Self::new(runner, tokenizer, template, options)
     }

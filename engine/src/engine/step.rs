@@ -66,8 +66,8 @@ impl Engine {
             let rows = batch.push(SequencePart {
                 start: part.range.start,
                 tokens: &part.tokens,
-                slots: &part.slot_mapping,
-                blocks: &part.block_table,
+                slot_mapping: &part.slot_mapping,
+                block_table: &part.block_table,
             });
             let Some(active) = self.active.get(&part.id) else { continue };
             if let Some(probe) = &active.probe {

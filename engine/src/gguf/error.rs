@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::GgmlType;
+use crate::quoted::quoted;
 
 /// Why a GGUF file was refused, or why a question about it has no answer.
 ///
@@ -297,15 +298,6 @@ pub enum GgufError {
         /// The length of the output.
         got: usize,
     },
-}
-
-/// A name out of a file, for a message: quoted, control characters escaped, at most 80 characters.
-pub(super) fn quoted(name: &str) -> String {
-    const LIMIT: usize = 80;
-    match name.char_indices().nth(LIMIT) {
-        Some((end, _)) => format!("{:?}...", name.get(..end).unwrap_or_default()),
-        None => format!("{name:?}"),
-    }
 }
 
 /// What is being read, kept as cheap parts until a message needs it.

@@ -3,22 +3,19 @@
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
 use memmap2::Mmap;
 
-use super::error::quoted;
 use super::header::Header;
 use super::{GgufError, Metadata, TensorInfo, TensorView};
-
-/// Whatever holds a file's bytes: a map, a vector, a static slice. It must give the same bytes every time.
-pub type ByteOwner = dyn AsRef<[u8]> + Send + Sync;
+use crate::quoted::quoted;
 
 /// A GGUF file whose header, metadata and tensor table have been checked.
 ///
 /// The tensors' data stays where it is (mapped, for [`Self::open`]) and is read when asked for.
 pub struct GgufFile {
-    owner: Arc<ByteOwner>,
+    /// Whatever holds the bytes: a map, a vector, a static slice.
+    bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
     header: Header,
 }
 
@@ -39,7 +36,7 @@ impl GgufFile {
         // SAFETY: the map is private and read-only. That nobody changes the file meanwhile is asked of the caller, as
         // no operating system can promise it; all text and tables are copied out and checked when the file is opened.
         let map = unsafe { Mmap::map(&file) }.map_err(|source| io(path, source))?;
-        Self::from_shared(Arc::new(map)).map_err(|inner| in_file(path, inner))
+        Self::from_bytes(map).map_err(|inner| in_file(path, inner))
     }
 
     /// Reads the whole file at `path` into memory and checks it: what happens to the file later does not matter.
@@ -54,21 +51,13 @@ impl GgufFile {
         Self::from_bytes(bytes).map_err(|inner| in_file(path, inner))
     }
 
-    /// Checks a file that is in memory already.
+    /// Checks a file that is in memory already. `bytes` must give the same bytes every time.
     ///
     /// # Errors
     /// What is wrong with the bytes, by offset, key or tensor.
-    pub fn from_bytes(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Self, GgufError> {
-        Self::from_shared(Arc::new(owner))
-    }
-
-    /// Checks a file that is in memory already, and shares it.
-    ///
-    /// # Errors
-    /// As [`Self::from_bytes`].
-    pub fn from_shared(owner: Arc<ByteOwner>) -> Result<Self, GgufError> {
-        let header = Header::read((*owner).as_ref())?;
-        Ok(Self { owner, header })
+    pub fn from_bytes(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Self, GgufError> {
+        let header = Header::read(bytes.as_ref())?;
+        Ok(Self { bytes: Box::new(bytes), header })
     }
 
     /// The version of the format: 2 or 3.
@@ -97,7 +86,7 @@ impl GgufFile {
     /// There is none ([`GgufError::UnknownTensor`]), or its type is not read ([`GgufError::UnsupportedType`]).
     pub fn tensor(&self, name: &str) -> Result<TensorView<'_>, GgufError> {
         let info = self.tensor_info(name).ok_or_else(|| GgufError::UnknownTensor { tensor: quoted(name) })?;
-        info.view(&self.owner)
+        info.view((*self.bytes).as_ref())
     }
 }
 

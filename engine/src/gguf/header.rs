@@ -1,9 +1,10 @@
 //! Everything before the tensors' data, and the checks that let the rest of the crate trust it.
 
 use super::cursor::Cursor;
-use super::error::{What, quoted};
+use super::error::What;
 use super::name_index::NameIndex;
 use super::{GgmlType, GgufError, Metadata, TensorInfo};
+use crate::quoted::quoted;
 
 const MAGIC: [u8; 4] = *b"GGUF";
 /// The most dimensions the format allows.

@@ -1,9 +1,10 @@
 //! The metadata of a file, asked for by key and type.
 
 use super::cursor::Cursor;
-use super::error::{What, quoted};
+use super::error::What;
 use super::name_index::NameIndex;
 use super::{Array, GgufError, Strings, Value};
+use crate::quoted::quoted;
 
 /// The longest key the format allows, in bytes.
 const MAX_KEY_BYTES: u64 = 65_535;

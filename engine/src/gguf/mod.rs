@@ -49,8 +49,8 @@ mod value;
 
 pub use dequantize::dequantize_rows;
 pub use error::GgufError;
-pub use file::{ByteOwner, GgufFile};
+pub use file::GgufFile;
 pub use ggml_type::GgmlType;
 pub use metadata::Metadata;
-pub use tensor::{SharedBytes, TensorInfo, TensorView};
+pub use tensor::{TensorInfo, TensorView};
 pub use value::{Array, Strings, Value};

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::error::quoted;
 use super::ggml_type::name_of;
-use super::{ByteOwner, GgmlType, GgufError, dequantize_rows};
+use super::{GgmlType, GgufError, dequantize_rows};
+use crate::quoted::quoted;
 
 /// A tensor's entry in the file's table, checked: its bytes lie inside the file.
 #[derive(Clone, Debug)]
@@ -49,22 +48,21 @@ impl TensorInfo {
         self.ty().map(|_| self.bytes.len())
     }
 
-    pub(super) fn view<'a>(&'a self, owner: &'a Arc<ByteOwner>) -> Result<TensorView<'a>, GgufError> {
+    pub(super) fn view<'a>(&'a self, file: &'a [u8]) -> Result<TensorView<'a>, GgufError> {
         let ty = self.ty().ok_or_else(|| GgufError::UnsupportedType {
             tensor: quoted(&self.name),
             id: self.type_id,
             name: self.type_name(),
         })?;
-        let whole = (**owner).as_ref();
         // Only an owner that gives other bytes than it gave before can get here.
-        let data = whole.get(self.bytes.clone()).ok_or_else(|| GgufError::OutsideFile {
+        let data = file.get(self.bytes.clone()).ok_or_else(|| GgufError::OutsideFile {
             tensor: quoted(&self.name),
             offset: self.bytes.start as u64,
             bytes: self.bytes.len() as u64,
             data_start: 0,
-            file_len: whole.len() as u64,
+            file_len: file.len() as u64,
         })?;
-        Ok(TensorView { info: self, ty, data, owner })
+        Ok(TensorView { info: self, ty, data })
     }
 }
 
@@ -74,7 +72,6 @@ pub struct TensorView<'a> {
     info: &'a TensorInfo,
     ty: GgmlType,
     data: &'a [u8],
-    owner: &'a Arc<ByteOwner>,
 }
 
 impl<'a> TensorView<'a> {
@@ -109,11 +106,6 @@ impl<'a> TensorView<'a> {
         self.data
     }
 
-    /// The same bytes with a share in their owner, to keep after the file is dropped.
-    pub fn shared(&self) -> SharedBytes {
-        SharedBytes { owner: Arc::clone(self.owner), range: self.info.bytes.clone() }
-    }
-
     /// All values, rows one after the other.
     pub fn to_f32(&self) -> Result<Vec<f32>, GgufError> {
         let mut out = vec![0.0; self.rows().saturating_mul(self.row_len())];
@@ -130,24 +122,5 @@ impl fmt::Debug for TensorView<'_> {
             .field("shape", &self.shape())
             .field("bytes", &self.info.bytes)
             .finish()
-    }
-}
-
-/// A tensor's bytes that keep the file's memory alive. Cloning copies no data.
-#[derive(Clone)]
-pub struct SharedBytes {
-    owner: Arc<ByteOwner>,
-    range: Range<usize>,
-}
-
-impl AsRef<[u8]> for SharedBytes {
-    fn as_ref(&self) -> &[u8] {
-        (*self.owner).as_ref().get(self.range.clone()).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for SharedBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedBytes").field("range", &self.range).finish_non_exhaustive()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{ModelError, rope_factors};
 use crate::gguf::{GgufFile, Metadata};
+use crate::quoted::quoted;
 use crate::{EngineError, Result};
 use halite_kernels::rope::{RopeScaling, RopeSpec, RopeStyle};
 
@@ -54,7 +55,7 @@ impl ModelConfig {
         let metadata = file.metadata();
         let architecture = metadata.str("general.architecture")?;
         if architecture != "llama" {
-            let found = architecture.chars().take(64).collect();
+            let found = quoted(architecture);
             return Err(ModelError::Architecture { found, supported: ARCHITECTURES }.into());
         }
         let keys = Keys { metadata, architecture };
@@ -171,19 +172,20 @@ impl Keys<'_> {
     }
 
     /// A size from 1 to `limit`.
-    fn opt_size(&self, name: &str, limit: usize) -> Result<Option<usize>> {
-        let Some(value) = self.metadata.opt_u64(&self.key(name))? else { return Ok(None) };
-        match usize::try_from(value) {
-            Ok(size) if (1..=limit).contains(&size) => Ok(Some(size)),
-            _ => Err(self.wrong(name, format!("1 to {limit}"), value)),
-        }
+    fn size(&self, name: &str, limit: usize) -> Result<usize> {
+        self.check_size(name, self.metadata.u64(&self.key(name))?, limit)
     }
 
-    fn size(&self, name: &str, limit: usize) -> Result<usize> {
-        match self.opt_size(name, limit)? {
-            Some(size) => Ok(size),
-            // The error of the key that is not there.
-            None => Ok(self.metadata.u64(&self.key(name)).map(|_| 0)?),
+    /// As [`Self::size`], `None` where the key is missing.
+    fn opt_size(&self, name: &str, limit: usize) -> Result<Option<usize>> {
+        let value = self.metadata.opt_u64(&self.key(name))?;
+        value.map(|value| self.check_size(name, value, limit)).transpose()
+    }
+
+    fn check_size(&self, name: &str, value: u64, limit: usize) -> Result<usize> {
+        match usize::try_from(value) {
+            Ok(size) if (1..=limit).contains(&size) => Ok(size),
+            _ => Err(self.wrong(name, format!("1 to {limit}"), value)),
         }
     }
 
@@ -213,7 +215,7 @@ impl Keys<'_> {
             Some(other) => Err(ModelError::Unsupported {
                 what: "this kind of rope scaling",
                 key: self.key(name),
-                got: other.chars().take(64).collect(),
+                got: quoted(other),
             }
             .into()),
         }

@@ -145,9 +145,9 @@ impl<B: Backend> Decoder<B> {
         let table = &self.weights.embedding;
         queue.gather(&table.spec(), table.as_argument(), &step.ids, &step.x)?;
         let heads = Heads::new(&step, &self.info)?;
-        let decoder = Layers { norm: &self.norm, plans: &self.plans, cache: &self.cache };
+        let layers = Layers { norm: &self.norm, plans: &self.plans, cache: &self.cache };
         for (layer, weights) in self.weights.layers.iter().enumerate() {
-            decoder.layer(&mut queue, layer, weights, &step, &heads)?;
+            layers.layer(&mut queue, layer, weights, &step, &heads)?;
         }
         Ok(())
     }

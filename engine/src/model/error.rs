@@ -5,9 +5,9 @@
 #[non_exhaustive]
 pub enum ModelError {
     /// A kind of model that is not built in.
-    #[error("unsupported architecture {found:?} (general.architecture); supported: {supported}")]
+    #[error("unsupported architecture {found} (general.architecture); supported: {supported}")]
     Architecture {
-        /// The file's value.
+        /// The file's value, quoted and shortened.
         found: String,
         /// Comma-separated names.
         supported: &'static str,
@@ -41,11 +41,11 @@ pub enum ModelError {
         got: Vec<usize>,
     },
     /// A tensor that would be ignored: the answers would be wrong without it.
-    #[error("model: tensor `{tensor}` has no place in the architecture {architecture:?} as it is built in")]
+    #[error("model: tensor {tensor} has no place in the architecture {architecture} as it is built in")]
     UnknownTensor {
-        /// Its name.
+        /// Its name, quoted and shortened.
         tensor: String,
-        /// The file's architecture.
+        /// The architecture.
         architecture: String,
     },
     /// A weight that is infinite or not a number.
@@ -63,7 +63,7 @@ pub enum ModelError {
         what: &'static str,
         /// The metadata key.
         key: String,
-        /// The file's value.
+        /// The file's value; text quoted and shortened.
         got: String,
     },
     /// More tokens than rows of the embedding table.

@@ -10,12 +10,10 @@ mod queue;
 mod rope_factors;
 mod run;
 mod shapes;
-mod texts;
 mod weights;
 
 pub use config::{ARCHITECTURES, ModelConfig};
 pub use error::ModelError;
-pub use texts::{chat_template, tokenizer};
 
 use crate::gguf::GgufFile;
 use crate::runner::Runner;

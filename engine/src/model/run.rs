@@ -40,13 +40,13 @@ impl<B: Backend> Runner for Decoder<B> {
     }
 
     fn export_blocks(&mut self, blocks: &[u32]) -> Result<Vec<u8>> {
-        let export = BlockExport { blocks }.check(&self.cache)?;
-        Ok(self.device.cache_export(&mut self.stream, &self.cache, export)?.wait()?)
+        let export = BlockExport { cache: &self.cache, blocks }.check()?;
+        Ok(self.device.cache_export(&mut self.stream, export)?.wait()?)
     }
 
     fn import_blocks(&mut self, blocks: &[u32], bytes: &[u8]) -> Result<()> {
-        let import = BlockImport { blocks, bytes }.check(&self.cache)?;
-        Ok(self.device.cache_import(&mut self.stream, &self.cache, import)?)
+        let import = BlockImport { cache: &self.cache, blocks, bytes }.check()?;
+        Ok(self.device.cache_import(&mut self.stream, import)?)
     }
 }
 
@@ -55,7 +55,7 @@ impl<B: Backend> Decoder<B> {
     fn check(&self, batch: &StepBatch) -> Result<Vec<i32>> {
         let (rows, vocabulary) = (batch.tokens.len(), self.info.vocabulary);
         expect("positions", format!("{rows}"), batch.positions.len(), |len| len == rows)?;
-        expect("slots", format!("{rows}"), batch.slots.len(), |len| len == rows)?;
+        expect("slot_mapping", format!("{rows}"), batch.slot_mapping.len(), |len| len == rows)?;
         let last = batch.cu_seqlens.last().map_or(0, |&last| last as usize);
         expect("cu_seqlens", format!("offsets up to {rows}"), last, |last| last == rows)?;
         let sequences = batch.sequences();
@@ -79,7 +79,7 @@ impl<B: Backend> Decoder<B> {
     /// Uploads the step's tables.
     fn update(&mut self, batch: &StepBatch) -> Result<()> {
         let (device, stream, plans) = (&self.device, &mut self.stream, &mut self.plans);
-        let slots = SlotMapping { slots: &batch.slots }.check(&plans.slots)?;
+        let slots = SlotMapping { slots: &batch.slot_mapping }.check(&plans.slots)?;
         device.slots_update(stream, &mut plans.slots, &slots)?;
         let positions = Positions { positions: &batch.positions }.check(&plans.rope)?;
         device.rope_update(stream, &mut plans.rope, &positions)?;

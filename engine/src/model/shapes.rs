@@ -2,6 +2,7 @@
 
 use super::{ModelConfig, ModelError, rope_factors};
 use crate::gguf::GgufFile;
+use crate::quoted::quoted;
 use std::collections::BTreeMap;
 
 /// The names of one layer's tensors.
@@ -52,7 +53,7 @@ pub(super) fn check_tensors(file: &GgufFile, config: &ModelConfig) -> Result<(),
     }
     match file.tensors().find(|tensor| !expected.contains_key(tensor.name())) {
         Some(unknown) => Err(ModelError::UnknownTensor {
-            tensor: unknown.name().to_owned(),
+            tensor: quoted(unknown.name()),
             architecture: config.architecture.clone(),
         }),
         None => Ok(()),

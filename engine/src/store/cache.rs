@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::StoreError;
 use super::marker::Marker;
-use super::progress::{Phase, Progress};
+use super::progress::Phase;
 use super::registry::KnownModel;
 
 /// Bytes read and hashed between two reports of progress.
@@ -45,7 +45,7 @@ impl Cache {
 
     /// Where a model's file is, or will be.
     pub fn path_of(&self, model: &KnownModel) -> PathBuf {
-        self.folder.join(&*model.file.name)
+        self.folder.join(model.file.name)
     }
 
     /// The file of a model if it is here and right. Its size is checked each time; its hash the first time, and
@@ -56,7 +56,7 @@ impl Cache {
     pub fn find(
         &self,
         model: &KnownModel,
-        progress: &mut dyn Progress,
+        progress: &mut dyn FnMut(Phase),
     ) -> Result<Option<PathBuf>, StoreError> {
         let path = self.path_of(model);
         let read = |source| StoreError::Folder { action: "read", path: path.clone(), source };
@@ -69,12 +69,12 @@ impl Cache {
         if !metadata.is_file() || metadata.len() != model.file.bytes {
             return Ok(None);
         }
-        let marker = Marker::of(&metadata, &model.file.sha256);
+        let marker = Marker::of(&metadata, model.file.sha256);
         if marker.is_some() && marker == Marker::read(&path) {
             return Ok(Some(path));
         }
         let found =
-            hash(&mut file, |bytes| progress.update(Phase::Verifying { bytes, total: model.file.bytes }));
+            hash(&mut file, |bytes| progress(Phase::Verifying { bytes, total: model.file.bytes }));
         if found.map_err(read)? != model.file.sha256 {
             tracing::warn!(file = %path.display(), "the cached file has the wrong SHA-256 and is not used");
             return Ok(None);

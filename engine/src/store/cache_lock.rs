@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use super::error::StoreError;
-use super::progress::{Phase, Progress};
+use super::progress::Phase;
 
 /// A lock on a cache folder. The system releases it when the process ends, however it ends.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct CacheLock {
 
 impl CacheLock {
     /// Waits until no other process holds the lock.
-    pub(crate) fn acquire(folder: &Path, progress: &mut dyn Progress) -> Result<Self, StoreError> {
+    pub(crate) fn acquire(folder: &Path, progress: &mut dyn FnMut(Phase)) -> Result<Self, StoreError> {
         let path = folder.join(".lock");
         let fail = |action| {
             let path = path.clone();
@@ -25,7 +25,7 @@ impl CacheLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                progress.update(Phase::WaitingForOther);
+                progress(Phase::WaitingForOther);
                 file.lock().map_err(fail("lock"))?;
             }
             Err(TryLockError::Error(source)) => return Err(fail("lock")(source)),

@@ -130,5 +130,5 @@ impl fmt::Display for WayOut<'_> {
 }
 
 fn known_names() -> String {
-    KNOWN_MODELS.iter().map(|model| &*model.name).collect::<Vec<_>>().join(", ")
+    KNOWN_MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ")
 }

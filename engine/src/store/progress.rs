@@ -1,6 +1,7 @@
-//! Telling a person that something goes on.
+//! What a fetch is doing, to tell a person that something goes on.
 
-/// What a fetch is doing, with bytes done and to do.
+/// What a fetch is doing, with bytes done and to do. Reported at the start of each phase and several times a second
+/// while it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -27,24 +28,4 @@ pub enum Phase {
         /// Size of the file.
         total: u64,
     },
-}
-
-/// Receives the progress of a fetch. Closures over [`Phase`] do.
-pub trait Progress {
-    /// Called at the start of each phase and several times a second while it goes on.
-    fn update(&mut self, phase: Phase);
-}
-
-impl<F: FnMut(Phase)> Progress for F {
-    fn update(&mut self, phase: Phase) {
-        self(phase);
-    }
-}
-
-/// Receives progress and says nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn update(&mut self, _: Phase) {}
 }

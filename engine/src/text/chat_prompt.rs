@@ -9,7 +9,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::chat_template::{ChatInput, ChatTemplate};
+use super::chat_input::ChatInput;
+use super::chat_template::ChatTemplate;
 use super::error::TextError;
 use super::special_tokens::{Piece, SpecialTable};
 use super::tokenizer::Tokenizer;

@@ -3,14 +3,13 @@
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Serde, Value};
+use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, ErrorKind};
-use serde::Serialize;
-use serde_json::Map;
 
+use super::chat_input::ChatInput;
 use super::error::TextError;
 use super::python_methods::python_method;
 use super::template_functions::{self, BoundedOutput, Raised};
@@ -20,66 +19,6 @@ const NAME: &str = "chat_template";
 /// Stack of the thread a template runs on. Templates can nest lists as deep as their fuel lasts, and comparing or
 /// printing them recurses; this holds the deepest that the default fuel can build. Only touched pages cost memory.
 const STACK_BYTES: usize = 256 << 20;
-
-/// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct ChatMessage {
-    /// Who speaks: "system", "user", "assistant", "tool", or what else the template knows.
-    pub role: String,
-    /// What is said: a string, or a list of parts where the template supports them.
-    pub content: serde_json::Value,
-    /// Further fields such as `name` or `tool_calls`.
-    #[serde(flatten)]
-    pub fields: Map<String, serde_json::Value>,
-}
-
-impl ChatMessage {
-    /// A message of text.
-    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Self { role: role.into(), content: serde_json::Value::String(content.into()), fields: Map::new() }
-    }
-}
-
-/// What a template sees, under the names the `transformers` package uses.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ChatInput {
-    /// The conversation, oldest first.
-    pub messages: Vec<ChatMessage>,
-    /// Whether to end with the beginning of the assistant's next message.
-    pub add_generation_prompt: bool,
-    /// Text of the begin-of-sequence token.
-    pub bos_token: String,
-    /// Text of the end-of-sequence token.
-    pub eos_token: String,
-    /// Definitions of the tools the model may call, as JSON.
-    pub tools: Option<serde_json::Value>,
-    /// Further variables, such as `enable_thinking`.
-    pub variables: Map<String, serde_json::Value>,
-    /// The time for `strftime_now` (in UTC); templates see no such function if it is `None`.
-    pub now: Option<SystemTime>,
-}
-
-impl ChatInput {
-    /// The conversation, with the assistant to speak next.
-    pub fn new(messages: Vec<ChatMessage>) -> Self {
-        Self { messages, add_generation_prompt: true, ..Self::default() }
-    }
-
-    fn context(&self) -> Value {
-        let mut context = self.variables.clone();
-        let text = |text: &String| serde_json::Value::String(text.clone());
-        context.insert("bos_token".into(), text(&self.bos_token));
-        context.insert("eos_token".into(), text(&self.eos_token));
-        context.insert("add_generation_prompt".into(), self.add_generation_prompt.into());
-        context.insert("tools".into(), self.tools.clone().unwrap_or_default());
-        let messages = ("messages".to_owned(), Value::from(Serde(&self.messages)));
-        let now = self.now.map(|now| ("strftime_now".to_owned(), template_functions::strftime_now(now)));
-        let variables = context.iter().map(|(name, value)| (name.clone(), Value::from(Serde(value))));
-        Value::from_pairs(variables.chain([messages]).chain(now))
-    }
-}
 
 /// Bounds on a template, as it comes from a file that may be wrong or hostile.
 #[derive(Clone, Debug, PartialEq, Eq)]

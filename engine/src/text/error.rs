@@ -1,24 +1,22 @@
-//! What can go wrong between text and token ids.
-
-use std::fmt;
+//! What can go wrong between text and token ids. Text out of a model file stands in the errors quoted and shortened.
 
 /// An error of the text layer. Its message names the thing, what was expected, and the way out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
     /// The model file names a kind of tokenizer that is not built in.
-    #[error("unsupported tokenizer model {found:?}; supported: {supported}")]
+    #[error("unsupported tokenizer model {found} (tokenizer.ggml.model); supported: {supported}")]
     UnsupportedModel {
         /// Value of `tokenizer.ggml.model`.
-        found: Quoted,
+        found: String,
         /// Comma-separated names.
         supported: &'static str,
     },
     /// The model file names a way of splitting words that is not built in.
-    #[error("unsupported pre-tokenizer {found:?} (tokenizer.ggml.pre); supported: {supported}")]
+    #[error("unsupported pre-tokenizer {found} (tokenizer.ggml.pre); supported: {supported}")]
     UnsupportedPreTokenizer {
         /// Value of `tokenizer.ggml.pre`.
-        found: Quoted,
+        found: String,
         /// Comma-separated names.
         supported: String,
     },
@@ -142,14 +140,14 @@ pub enum VocabularyFault {
         limit: usize,
     },
     /// Two tokens have the same text.
-    #[error("tokens {first} and {second} are both {text:?}")]
+    #[error("tokens {first} and {second} are both {text}")]
     DuplicateToken {
         /// Id of the first.
         first: u32,
         /// Id of the second.
         second: u32,
         /// The text they share.
-        text: Quoted,
+        text: String,
     },
     /// A control or user-defined token has no text.
     #[error("special token {id} has no text")]
@@ -176,28 +174,28 @@ pub enum VocabularyFault {
         tokens: usize,
     },
     /// A merge is not two tokens with a space between.
-    #[error("merge {rank} is {text:?}; expected two tokens separated by a space")]
+    #[error("merge {rank} is {text}; expected two tokens separated by a space")]
     MergeForm {
         /// Position in the list.
         rank: usize,
         /// The text given.
-        text: Quoted,
+        text: String,
     },
     /// A merge of, or into, something that is no token.
-    #[error("merge {rank} needs the token {token:?}, which the vocabulary lacks")]
+    #[error("merge {rank} needs the token {token}, which the vocabulary lacks")]
     MergeToken {
         /// Position in the list.
         rank: usize,
         /// The missing text.
-        token: Quoted,
+        token: String,
     },
     /// The same merge twice.
-    #[error("merge {rank} ({text:?}) is there twice")]
+    #[error("merge {rank} ({text}) is there twice")]
     DuplicateMerge {
         /// Position of the second.
         rank: usize,
         /// The text given.
-        text: Quoted,
+        text: String,
     },
     /// A score that is not a number.
     #[error("token {id} has the score {found}, which is not finite")]
@@ -210,31 +208,4 @@ pub enum VocabularyFault {
     /// Nothing to write bytes outside the vocabulary with.
     #[error("it has neither the 256 byte tokens nor an unknown token, so some text could not be written")]
     NoByteFallback,
-}
-
-/// Text from a model file, cut to a readable length and escaped wherever it is shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Quoted(String);
-
-impl Quoted {
-    const SHOWN_CHARS: usize = 64;
-
-    pub(crate) fn new(text: &str) -> Self {
-        let mut shown: String = text.chars().take(Self::SHOWN_CHARS).collect();
-        if shown.len() < text.len() {
-            shown.push('…');
-        }
-        Self(shown)
-    }
-
-    /// The text as shown.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Quoted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
 }

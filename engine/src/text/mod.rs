@@ -19,6 +19,7 @@
 //! ```
 
 mod byte_level;
+mod chat_input;
 mod chat_prompt;
 mod chat_template;
 mod error;
@@ -34,9 +35,10 @@ mod template_functions;
 mod tokenizer;
 mod vocabulary;
 
+pub use chat_input::{ChatInput, ChatMessage};
 pub use chat_prompt::encode_chat;
-pub use chat_template::{ChatInput, ChatMessage, ChatTemplate, TemplateLimits};
-pub use error::{Quoted, TextError, VocabularyFault};
+pub use chat_template::{ChatTemplate, TemplateLimits};
+pub use error::{TextError, VocabularyFault};
 pub use pre_tokenizer::PreTokenizer;
 pub use special_tokens::SpecialTokens;
 pub use stop_strings::{StopMatcher, StopProgress};

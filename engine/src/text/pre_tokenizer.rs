@@ -10,7 +10,8 @@ use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{NormalizedString, Normalizer, PreTokenizerWrapper, SplitDelimiterBehavior};
 
-use super::error::{Quoted, TextError};
+use super::error::TextError;
+use crate::quoted::quoted;
 
 /// Up to three digits a word; contractions in any case; a line's breaks stay together.
 const LLAMA3_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -53,7 +54,7 @@ impl PreTokenizer {
         match Self::NAMES.iter().find(|(known, _)| *known == name) {
             Some(&(_, pre)) => Ok(pre),
             None => Err(TextError::UnsupportedPreTokenizer {
-                found: Quoted::new(name),
+                found: quoted(name),
                 supported: Self::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
             }),
         }

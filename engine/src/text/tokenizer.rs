@@ -10,12 +10,13 @@ use tokenizers::{
 };
 
 use super::byte_level::{bytes_of_token, char_of_byte};
-use super::error::{Quoted, TextError, VocabularyFault};
+use super::error::{TextError, VocabularyFault};
 use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::{self, SPACE};
 use super::special_tokens::{Piece, SpecialTable, SpecialTokens};
 use super::stream_decoder::StreamDecoder;
 use super::vocabulary::{TokenKind, Vocabulary, VocabularySource};
+use crate::quoted::quoted;
 
 type Pipeline =
     TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
@@ -35,7 +36,7 @@ const END_NAMES: &[&str] = &[
     "<EOT>",
 ];
 
-/// The characters written when a character has a byte without a token.
+/// Written for a character that has a byte without a token.
 const REPLACEMENT: &str = "\u{FFFD}";
 
 /// How a vocabulary spells text.
@@ -80,12 +81,10 @@ pub struct Tokenizer {
     spelling: Spelling,
     special: SpecialTable,
     texts: Arc<TokenTexts>,
-    token_texts: Vec<String>,
-    ids: std::collections::HashMap<String, u32>,
+    /// As the vocabulary spells them.
+    tokens: Vec<String>,
     bos: Option<u32>,
     eos: Option<u32>,
-    unk: Option<u32>,
-    pad: Option<u32>,
     add_bos: bool,
     ends: BTreeSet<u32>,
 }
@@ -104,7 +103,7 @@ impl Tokenizer {
             "gpt2" => true,
             "llama" => false,
             other => {
-                let found = Quoted::new(other);
+                let found = quoted(other);
                 return Err(TextError::UnsupportedModel { found, supported: Self::MODELS });
             }
         };
@@ -139,12 +138,9 @@ impl Tokenizer {
             spelling,
             special,
             texts: Arc::new(TokenTexts { bytes, kinds, strip_first_space }),
-            token_texts: source.tokens,
-            ids,
+            tokens: source.tokens,
             bos: source.bos,
             eos: source.eos,
-            unk: source.unk,
-            pad: source.pad,
             add_bos: source.add_bos.unwrap_or(!is_byte_level),
             ends,
         })
@@ -241,17 +237,17 @@ impl Tokenizer {
 
     /// Number of tokens. A model's logits may have more columns than this (padding); those are no tokens.
     pub fn vocab_size(&self) -> usize {
-        self.token_texts.len()
+        self.tokens.len()
     }
 
     /// A token as the vocabulary spells it.
     pub fn token(&self, id: u32) -> Option<&str> {
-        self.token_texts.get(id as usize).map(String::as_str)
+        self.tokens.get(id as usize).map(String::as_str)
     }
 
     /// The id of a token, by the vocabulary's spelling.
     pub fn token_id(&self, token: &str) -> Option<u32> {
-        self.ids.get(token).copied()
+        self.pipeline.token_to_id(token)
     }
 
     /// The bytes a token adds to a text: none for a control token.
@@ -272,16 +268,6 @@ impl Tokenizer {
     /// End of sequence.
     pub fn eos(&self) -> Option<u32> {
         self.eos
-    }
-
-    /// Unknown.
-    pub fn unk(&self) -> Option<u32> {
-        self.unk
-    }
-
-    /// Padding.
-    pub fn pad(&self) -> Option<u32> {
-        self.pad
     }
 
     /// The tokens after which an answer is over: `eos`, `eot`, and the control tokens with a name that means it.

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::error::{Quoted, TextError, VocabularyFault as Fault};
+use super::error::{TextError, VocabularyFault as Fault};
+use crate::quoted::quoted;
 
 /// Most tokens accepted. The largest vocabularies in use have about 262,000.
 const MAX_TOKENS: usize = 1 << 22;
@@ -140,7 +141,7 @@ impl Vocabulary {
                 return Err(Fault::EmptySpecialToken { id: second }.into());
             }
             if let Some(first) = ids.insert(text.clone(), second) {
-                return Err(Fault::DuplicateToken { first, second, text: Quoted::new(text) }.into());
+                return Err(Fault::DuplicateToken { first, second, text: quoted(text) }.into());
             }
         }
         Ok(Self { source, kinds, ids })
@@ -151,18 +152,18 @@ impl Vocabulary {
         let mut seen = HashSet::with_capacity(self.source.merges.len());
         let mut pairs = Vec::with_capacity(self.source.merges.len());
         for (rank, text) in self.source.merges.iter().enumerate() {
-            let form = || Fault::MergeForm { rank, text: Quoted::new(text) };
+            let form = || Fault::MergeForm { rank, text: quoted(text) };
             let (left, right) = text.split_once(' ').ok_or_else(form)?;
             if left.is_empty() || right.is_empty() || right.contains(' ') {
                 return Err(form().into());
             }
             if !seen.insert(text.as_str()) {
-                return Err(Fault::DuplicateMerge { rank, text: Quoted::new(text) }.into());
+                return Err(Fault::DuplicateMerge { rank, text: quoted(text) }.into());
             }
             let joined = [left, right].concat();
             for token in [left, right, joined.as_str()] {
                 if !self.ids.contains_key(token) {
-                    return Err(Fault::MergeToken { rank, token: Quoted::new(token) }.into());
+                    return Err(Fault::MergeToken { rank, token: quoted(token) }.into());
                 }
             }
             pairs.push((left.to_owned(), right.to_owned()));

@@ -1,6 +1,8 @@
 //! What the engine's tests share.
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 
+#[path = "../fixtures/gguf/writer.rs"]
+pub(crate) mod gguf_writer;
 pub(crate) mod sequences;
 pub(crate) mod tiny_model;
 
@@ -13,7 +15,7 @@ use std::path::PathBuf;
 pub(crate) fn model_file() -> PathBuf {
     let file = Cache::open(None).and_then(|cache| store::cached(DEFAULT_MODEL, &cache));
     file.unwrap_or_else(|error| {
-        panic!("{error}\nrun: cargo run -p halite-server -- pull {DEFAULT_MODEL}");
+        panic!("{error}\nrun: cargo run --release -- pull {DEFAULT_MODEL}");
     })
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    fn slots(&self, range: Range<usize>) -> Vec<i64> {
+    fn slot_mapping(&self, range: Range<usize>) -> Vec<i64> {
         let slot = |position: usize| {
             self.blocks[position / self.block_size] as usize * self.block_size + position % self.block_size
         };
@@ -57,8 +57,8 @@ pub(crate) fn step(
         let rows = batch.push(SequencePart {
             start: range.start,
             tokens: &sequence.tokens[range.clone()],
-            slots: &sequence.slots(range.clone()),
-            blocks: &sequence.blocks[..blocks],
+            slot_mapping: &sequence.slot_mapping(range.clone()),
+            block_table: &sequence.blocks[..blocks],
         });
         for &position in wanted.iter().filter(|position| range.contains(position)) {
             batch.logits.push(rows.start + position - range.start);

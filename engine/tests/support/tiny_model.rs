@@ -1,5 +1,6 @@
 //! A Llama model of a few thousand weights as a GGUF file in memory, right unless a test breaks it.
 
+use super::gguf_writer::{Writer, string};
 use std::collections::BTreeMap;
 
 /// A metadata value.
@@ -108,58 +109,35 @@ impl TinyModel {
 
     /// The file's bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut out = b"GGUF".to_vec();
-        out.extend(3u32.to_le_bytes());
-        out.extend((self.tensors.len() as u64).to_le_bytes());
-        out.extend((self.keys.len() as u64).to_le_bytes());
+        let mut writer = Writer::new();
         for (key, value) in &self.keys {
-            put_str(&mut out, key);
-            put_value(&mut out, value);
+            let (ty, bytes) = value.encoded();
+            writer = writer.entry(key, ty, bytes);
         }
-        let mut offset = 0u64;
+        let mut data = Vec::new();
         for (name, tensor) in &self.tensors {
-            put_str(&mut out, name);
-            out.extend((tensor.shape.len() as u32).to_le_bytes());
-            tensor.shape.iter().rev().for_each(|&dim| out.extend((dim as u64).to_le_bytes()));
-            out.extend(0u32.to_le_bytes());
-            out.extend(offset.to_le_bytes());
-            offset = (offset + 4 * tensor.values.len() as u64).next_multiple_of(32);
+            data.resize(data.len().next_multiple_of(32), 0);
+            let dims: Vec<u64> = tensor.shape.iter().rev().map(|&dim| dim as u64).collect();
+            writer = writer.tensor(name, &dims, 0, data.len() as u64);
+            data.extend(tensor.values.iter().flat_map(|value| value.to_le_bytes()));
         }
-        for tensor in self.tensors.values() {
-            out.resize(out.len().next_multiple_of(32), 0);
-            tensor.values.iter().for_each(|value| out.extend(value.to_le_bytes()));
-        }
-        out
+        writer.data(data).bytes()
     }
 }
 
-fn put_str(out: &mut Vec<u8>, text: &str) {
-    out.extend((text.len() as u64).to_le_bytes());
-    out.extend(text.as_bytes());
-}
-
-fn put_value(out: &mut Vec<u8>, value: &Value) {
-    let mut put = |id: u32, bytes: &[u8]| {
-        out.extend(id.to_le_bytes());
-        out.extend(bytes);
-    };
-    match value {
-        Value::U32(x) => put(4, &x.to_le_bytes()),
-        Value::F32(x) => put(6, &x.to_le_bytes()),
-        Value::U64(x) => put(10, &x.to_le_bytes()),
-        Value::Str(text) => {
-            put(8, &[]);
-            put_str(out, text);
-        }
-        Value::Strs(texts) => {
-            put(9, &8u32.to_le_bytes());
-            out.extend((texts.len() as u64).to_le_bytes());
-            texts.iter().for_each(|text| put_str(out, text));
-        }
-        Value::I32s(values) => {
-            put(9, &5u32.to_le_bytes());
-            out.extend((values.len() as u64).to_le_bytes());
-            values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+impl Value {
+    /// The type's number in the file, and the bytes after it.
+    fn encoded(&self) -> (u32, Vec<u8>) {
+        let array = |ty: u32, count: usize, elements: Vec<u8>| {
+            [&ty.to_le_bytes()[..], &(count as u64).to_le_bytes(), &elements].concat()
+        };
+        match self {
+            Value::U32(x) => (4, x.to_le_bytes().to_vec()),
+            Value::F32(x) => (6, x.to_le_bytes().to_vec()),
+            Value::U64(x) => (10, x.to_le_bytes().to_vec()),
+            Value::Str(text) => (8, string(text)),
+            Value::Strs(texts) => (9, array(8, texts.len(), texts.iter().flat_map(string).collect())),
+            Value::I32s(x) => (9, array(5, x.len(), x.iter().flat_map(|x| x.to_le_bytes()).collect())),
         }
     }
 }

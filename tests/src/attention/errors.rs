@@ -71,6 +71,17 @@ fn steps<B: Backend>(device: &B) -> Verdict {
     // What is not read may be anything; no sequences at all is a step too.
     step(&[0, 1, 2], &[5, 8], &[0, 4, 99, 1, 1, i32::MIN]).check(&plan)?;
     step(&[0], &[], &[]).check(&plan)?;
+    // A step belongs to plans of the limits that it was checked against.
+    let fits = step(&[0, 1, 2], &[5, 8], &[0, 4, 99, 1, 1, i32::MIN]).check(&plan)?;
+    let stream = &mut device.stream()?;
+    for (spec, capacity) in [
+        (kv(), AttentionCapacity { cache_blocks: 4, ..CAPACITY }),
+        (kv(), AttentionCapacity { max_tokens: 2, ..CAPACITY }),
+        (kv().with_block_size(2), CAPACITY),
+    ] {
+        let mut other = device.attention_plan(&AttentionSpec::causal(4, spec), &capacity)?;
+        refused("attention", "step", device.attention_update(stream, &mut other, &fits))?;
+    }
     Ok(())
 }
 

@@ -79,6 +79,6 @@ fn last_block<B: Backend>(
     let args = AttentionArgs { plan: &plan, cache, layer: 0, q: &q, out: &out.view, log_sum_exp: None };
     device.attention(stream, args.check()?)?;
     let blocks = [last as u32];
-    let export = BlockExport { blocks: &blocks }.check(cache)?;
-    Ok((device.cache_export(stream, cache, export)?.wait()?, out.read_bytes(stream)?))
+    let export = BlockExport { cache, blocks: &blocks }.check()?;
+    Ok((device.cache_export(stream, export)?.wait()?, out.read_bytes(stream)?))
 }

@@ -57,6 +57,11 @@ fn writes<B: Backend>(device: &B) -> Verdict {
     ] {
         refused("cache", argument, SlotMapping { slots }.check(&plan))?;
     }
+    // A step belongs to plans of the limits that it was checked against.
+    let mapping = SlotMapping { slots: &[5, 0] }.check(&plan)?;
+    for mut other in [device.slots_plan(&other, 2)?, device.slots_plan(&cache, 1)?] {
+        refused("cache", "step", device.slots_update(stream, &mut other, &mapping))?;
+    }
     // Skipped tokens share no slot.
     place(device, stream, &mut plan, &[-1, -1])?;
     place(device, stream, &mut plan, &[5, 0])?;
@@ -89,9 +94,9 @@ fn blocks<B: Backend>(device: &B) -> Verdict {
         ("blocks", &[(u32::MAX, 0)]),
         ("pairs", &[(0, 1), (1, 1)]),
     ] {
-        refused("cache", argument, BlockCopies { pairs }.check(&cache))?;
+        refused("cache", argument, BlockCopies { cache: &cache, pairs }.check())?;
     }
-    refused("cache", "blocks", BlockExport { blocks: &[0, 2] }.check(&cache))?;
+    refused("cache", "blocks", BlockExport { cache: &cache, blocks: &[0, 2] }.check())?;
     for (argument, blocks, bytes) in [
         ("blocks", &[2][..], size),
         ("bytes", &[0], size - 1),
@@ -101,7 +106,7 @@ fn blocks<B: Backend>(device: &B) -> Verdict {
         ("pairs", &[1, 1], 2 * size),
     ] {
         let bytes = vec![0; bytes];
-        refused("cache", argument, BlockImport { blocks, bytes: &bytes }.check(&cache))?;
+        refused("cache", argument, BlockImport { cache: &cache, blocks, bytes: &bytes }.check())?;
     }
     compare(device, stream, &cache, &expected)
 }

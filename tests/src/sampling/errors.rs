@@ -41,7 +41,10 @@ fn ranges<B: Backend>(device: &B) -> Verdict {
         refused("sampling", argument, SamplingStep { params: &params }.check(&plan))?;
     }
     let three = vec![SamplingParams::greedy(); 3];
-    refused("sampling", "rows", SamplingStep { params: &three }.check(&plan))
+    refused("sampling", "rows", SamplingStep { params: &three }.check(&plan))?;
+    let step = SamplingStep { params: &three[..1] }.check(&plan)?;
+    let mut other = device.sampling_plan(&SamplingSpec::new(5), 3)?;
+    refused("sampling", "step", device.sampling_update(&mut device.stream()?, &mut other, &step))
 }
 
 fn tensors<B: Backend>(device: &B) -> Verdict {

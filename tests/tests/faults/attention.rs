@@ -7,10 +7,13 @@ use crate::{
 use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
-    attention::{Attention, AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep},
+    attention::{
+        Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
+        AttentionStep,
+    },
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotMapping,
-        SlotPlan,
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotLimits,
+        SlotMapping, SlotPlan,
     },
 };
 use halite_parity::oracle::{
@@ -83,8 +86,9 @@ impl KvCacheOps for Exact {
         &self,
         _: &mut Queue,
         slots: &mut Slots,
-        mapping: &Checked<SlotMapping<'_>>,
+        mapping: &Checked<SlotMapping<'_>, SlotLimits>,
     ) -> Result<()> {
+        mapping.checked_against("cache", &slots.limits())?;
         slots.slots = mapping.slots.to_vec();
         Ok(())
     }
@@ -113,8 +117,8 @@ impl KvCacheOps for Exact {
         Ok(())
     }
 
-    fn cache_copy(&self, _: &mut Queue, cache: &Cache, copies: Checked<BlockCopies<'_>>) -> Result<()> {
-        let mut contents = cache.contents();
+    fn cache_copy(&self, _: &mut Queue, copies: Checked<BlockCopies<'_, Cache>>) -> Result<()> {
+        let mut contents = copies.cache.contents();
         if self.has(Fault::CacheCopiesInOrder) {
             copies.pairs.iter().for_each(|&pair| contents.copy(&[pair]));
         } else {
@@ -123,13 +127,13 @@ impl KvCacheOps for Exact {
         Ok(())
     }
 
-    fn cache_export(&self, _: &mut Queue, cache: &Cache, export: Checked<BlockExport<'_>>) -> Result<Ready> {
-        let contents = cache.contents();
+    fn cache_export(&self, _: &mut Queue, export: Checked<BlockExport<'_, Cache>>) -> Result<Ready> {
+        let contents = export.cache.contents();
         Ok(Ready(export.blocks.iter().flat_map(|&block| contents.block(block as usize).to_vec()).collect()))
     }
 
-    fn cache_import(&self, _: &mut Queue, cache: &Cache, import: Checked<BlockImport<'_>>) -> Result<()> {
-        let mut contents = cache.contents();
+    fn cache_import(&self, _: &mut Queue, import: Checked<BlockImport<'_, Cache>>) -> Result<()> {
+        let mut contents = import.cache.contents();
         let size = contents.block_bytes();
         for (&block, bytes) in import.blocks.iter().zip(import.bytes.chunks_exact(size)) {
             contents.bytes[block as usize * size..][..size].copy_from_slice(bytes);
@@ -240,8 +244,9 @@ impl Attention for Exact {
         &self,
         _: &mut Queue,
         plan: &mut Plan,
-        step: &Checked<AttentionStep<'_>, AttentionCapacity>,
+        step: &Checked<AttentionStep<'_>, AttentionLimits>,
     ) -> Result<()> {
+        step.checked_against("attention", &plan.limits())?;
         plan.cu_seqlens = step.cu_seqlens.to_vec();
         plan.kv_lens = step.kv_lens.to_vec();
         plan.table = step.block_table.to_vec();

@@ -11,9 +11,10 @@ use halite_kernels::{
     embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
     norm::{Norm, NormArgs, NormKind, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
-    rope::{Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
+    rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
     sampling::{
-        LogProbArgs, Sampling, SamplingArgs, SamplingParams, SamplingPlan, SamplingSpec, SamplingStep,
+        LogProbArgs, Sampling, SamplingArgs, SamplingLimits, SamplingParams, SamplingPlan, SamplingSpec,
+        SamplingStep,
     },
 };
 use halite_parity::{oracle, tolerance::Bound};
@@ -220,7 +221,13 @@ impl Rope for Exact {
         Ok(Turns { spec: spec.clone(), max_tokens, positions: Vec::new(), tokens: 0 })
     }
 
-    fn rope_update(&self, _: &mut Queue, plan: &mut Turns, step: &Checked<Positions<'_>>) -> Result<()> {
+    fn rope_update(
+        &self,
+        _: &mut Queue,
+        plan: &mut Turns,
+        step: &Checked<Positions<'_>, PositionLimits>,
+    ) -> Result<()> {
+        step.checked_against("rope", &plan.limits())?;
         plan.tokens = step.positions.len();
         if !(self.has(Fault::RopeStalePositions) && plan.positions.len() >= plan.tokens) {
             plan.positions = step.positions.to_vec();
@@ -301,8 +308,9 @@ impl Sampling for Exact {
         &self,
         _: &mut Queue,
         plan: &mut Draws,
-        step: &Checked<SamplingStep<'_>>,
+        step: &Checked<SamplingStep<'_>, SamplingLimits>,
     ) -> Result<()> {
+        step.checked_against("sampling", &plan.limits())?;
         plan.params = step.params.to_vec();
         Ok(())
     }

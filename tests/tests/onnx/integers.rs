@@ -92,7 +92,7 @@ pub(crate) fn scatter<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let cache = device.kv_cache(&spec, batch)?;
     let blocks: Vec<u32> = (0..batch as u32).collect();
     let bytes = canonical(&past.floats());
-    device.cache_import(stream, &cache, BlockImport { blocks: &blocks, bytes: &bytes }.check(&cache)?)?;
+    device.cache_import(stream, BlockImport { cache: &cache, blocks: &blocks, bytes: &bytes }.check()?)?;
     let mut plan = device.slots_plan(&cache, slots.len())?;
     let mapping = SlotMapping { slots: &slots }.check(&plan)?;
     device.slots_update(stream, &mut plan, &mapping)?;
@@ -100,7 +100,7 @@ pub(crate) fn scatter<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let v = Tensor::<B>::from_slice(stream, &vec![0f32; slots.len() * dim], &[slots.len(), 1, dim])?;
     let args = CacheWriteArgs { slots: &plan, cache: &cache, layer: 0, k: &k, v: &v };
     device.cache_write(stream, args.check()?)?;
-    let export = BlockExport { blocks: &blocks }.check(&cache)?;
-    let got = device.cache_export(stream, &cache, export)?.wait()?;
+    let export = BlockExport { cache: &cache, blocks: &blocks }.check()?;
+    let got = device.cache_export(stream, export)?.wait()?;
     same_bits(&fixture.name, &got, &expected)
 }

@@ -20,7 +20,10 @@ use crate::{
 use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
-    attention::{Attention, AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep},
+    attention::{
+        Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
+        AttentionStep,
+    },
 };
 use stage::MAX_PART;
 use std::{
@@ -119,16 +122,9 @@ impl Attention for Cpu {
         &self,
         _stream: &mut CpuStream,
         plan: &mut CpuAttentionPlan,
-        step: &Checked<AttentionStep<'_>, AttentionCapacity>,
+        step: &Checked<AttentionStep<'_>, AttentionLimits>,
     ) -> Result<()> {
-        if *step.context() != plan.capacity {
-            return Err(halite_hal::Error::Argument {
-                operator: "attention",
-                argument: "step",
-                expected: format!("a step checked against {:?}", plan.capacity),
-                got: format!("{:?}", step.context()),
-            });
-        }
+        step.checked_against("attention", &plan.limits())?;
         plan.tokens = step.tokens();
         plan.kv_lens.clear();
         plan.kv_lens.extend_from_slice(step.kv_lens);

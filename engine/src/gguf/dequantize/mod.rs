@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use super::error::quoted;
 use super::{GgmlType, GgufError, TensorView};
+use crate::quoted::quoted;
 use blocks_32::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0};
 use blocks_256::{Q2K, Q3K, Q4K, Q5K, Q6K};
 
