@@ -58,7 +58,9 @@ pub enum EngineError {
         vocabulary: usize,
     },
     /// A place in a sequence that is not there, or that does not come after the one before it.
-    #[error("position {position} was asked for; expected ascending positions below {tokens}, the number of tokens")]
+    #[error(
+        "position {position} was asked for; expected ascending positions below {tokens}, the number of tokens"
+    )]
     UnknownPosition {
         /// The place.
         position: usize,

@@ -196,10 +196,20 @@ fn steps_that_make_no_sense_are_refused() {
     }
     let mut long = StepBatch::new();
     let (tokens, slot_mapping): (Vec<u32>, Vec<i64>) = ((0..33).collect(), (0..33).collect());
-    long.push(SequencePart { start: 0, tokens: &tokens, slot_mapping: &slot_mapping, block_table: &[0, 1, 2] });
+    long.push(SequencePart {
+        start: 0,
+        tokens: &tokens,
+        slot_mapping: &slot_mapping,
+        block_table: &[0, 1, 2],
+    });
     assert!(runner.step(&long).unwrap_err().to_string().contains("32"));
     let mut beyond = StepBatch::new();
-    beyond.push(SequencePart { start: usize::MAX - 1, tokens: &[1, 2, 3], slot_mapping: &[1, 2, 3], block_table: &[1] });
+    beyond.push(SequencePart {
+        start: usize::MAX - 1,
+        tokens: &[1, 2, 3],
+        slot_mapping: &[1, 2, 3],
+        block_table: &[1],
+    });
     assert!(runner.step(&beyond).unwrap_err().to_string().contains("positions"));
     assert!(runner.export_blocks(&[u32::MAX]).is_err());
     assert!(runner.import_blocks(&[0], &[0; 3]).is_err());

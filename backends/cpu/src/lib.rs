@@ -27,6 +27,7 @@ mod linear;
 mod norm;
 mod quantize;
 mod rope;
+mod row;
 mod sampling;
 mod simd;
 mod stream;

@@ -3,7 +3,8 @@
 use crate::{
     device::Cpu,
     quantize::quantize_row,
-    simd::{Isa, Kernel, LANES, StoredFloat},
+    row::{Row, StoredRow, sum_of},
+    simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
     stream::CpuStream,
     view::{Rows, read, with_float, write},
 };
@@ -119,8 +120,8 @@ impl Cpu {
 
 /// Where a normalised row goes.
 trait Target {
-    /// Takes row `(outer, inner)` of the task's part, whose vector from element `start` on is `y(start)`.
-    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: impl Fn(usize) -> I::F32);
+    /// Takes row `(outer, inner)` of the task's part. Implementations are `#[inline(always)]`.
+    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row);
 }
 
 struct FloatRows<'a, T> {
@@ -130,10 +131,10 @@ struct FloatRows<'a, T> {
 
 impl<T: StoredFloat> Target for FloatRows<'_, T> {
     #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: impl Fn(usize) -> I::F32) {
+    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
         let out = &mut self.out[self.layout.start(outer, inner)..][..self.layout.columns];
         for (vector, out) in out.chunks_mut(LANES).enumerate() {
-            T::store_partial(isa, y(vector * LANES), out);
+            T::store_partial(isa, y.at(isa, vector * LANES), out);
         }
     }
 }
@@ -147,10 +148,10 @@ struct Int8Rows<'a> {
 
 impl Target for Int8Rows<'_> {
     #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: impl Fn(usize) -> I::F32) {
+    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
         let columns = self.layout.columns;
         let q = &mut self.q[self.layout.start(outer, inner)..][..columns];
-        self.scales[outer * self.scale_stride + inner] = quantize_row(isa, columns, q, y);
+        self.scales[outer * self.scale_stride + inner] = quantize_row(isa, y, q);
     }
 }
 
@@ -169,53 +170,78 @@ impl<T: StoredFloat, O: Target> Kernel for NormRows<'_, T, O> {
 
     #[inline(always)]
     fn run<I: Isa>(mut self, isa: I) {
-        let Formula { kind, eps, weight, bias } = *self.formula;
+        let formula = self.formula;
         let (rows, columns) = (self.rows, self.rows.columns);
-        let vector =
-            |values: &'_ [f32], start: usize| isa.load_partial(&values[start..columns.min(start + LANES)]);
         for outer in 0..self.count.min(rows.outer - self.first) {
             for inner in 0..rows.inner {
-                let x = &self.x[rows.start(self.first + outer, inner)..][..columns];
-                let at = |start: usize| T::load_partial(isa, &x[start..columns.min(start + LANES)]);
-                let mean = match kind {
-                    NormKind::Layer => sum_of(isa, columns, at) / columns as f32,
-                    _ => 0.0,
+                let x = StoredRow(&self.x[rows.start(self.first + outer, inner)..][..columns]);
+                let mean = match formula.kind {
+                    NormKind::Layer => Some(sum_of(isa, &x) / columns as f32),
+                    _ => None,
                 };
-                let mean_lanes = isa.splat(mean);
-                let deviation = |start: usize| match kind {
-                    // Lanes beyond the row must stay zero, so they are cut off after the subtraction.
-                    NormKind::Layer => {
-                        let inside = crate::simd::first_lanes(columns - start);
-                        isa.select(inside, isa.sub(at(start), mean_lanes), isa.splat(0.0))
-                    }
-                    _ => at(start),
-                };
-                let square = |start: usize| {
-                    let d = deviation(start);
-                    isa.mul(d, d)
-                };
-                let variance = sum_of(isa, columns, square) / columns as f32;
-                let factor = isa.splat(1.0 / (variance + eps).sqrt());
-                self.target.store(isa, outer, inner, |start| {
-                    let y = isa.mul(isa.mul(deviation(start), factor), vector(weight, start));
-                    match bias {
-                        Some(bias) => isa.add(y, vector(bias, start)),
-                        None => y,
-                    }
-                });
+                let variance = sum_of(isa, &Squares { x, mean }) / columns as f32;
+                let factor = 1.0 / (variance + formula.eps).sqrt();
+                self.target.store(isa, outer, inner, &Normed { x, mean, factor, formula });
             }
         }
     }
 }
 
-/// The sum over a row of `columns` elements: 16 running sums in ascending order, then the lanes' tree.
+/// `x - mean`, where there is one.
 #[inline(always)]
-fn sum_of<I: Isa>(isa: I, columns: usize, at: impl Fn(usize) -> I::F32) -> f32 {
-    let mut sum = isa.splat(0.0);
-    for start in (0..columns).step_by(LANES) {
-        sum = isa.add(sum, at(start));
+fn deviation<I: Isa>(isa: I, x: &impl Row, mean: Option<f32>, start: usize) -> I::F32 {
+    match mean {
+        None => x.at(isa, start),
+        Some(mean) => {
+            // Lanes beyond the row stay zero: cut off after the subtraction.
+            let inside = first_lanes(x.len() - start);
+            isa.select(inside, isa.sub(x.at(isa, start), isa.splat(mean)), isa.splat(0.0))
+        }
     }
-    isa.sum(sum)
+}
+
+/// The squares whose mean is the variance, or the mean square.
+struct Squares<'a, T> {
+    x: StoredRow<'a, T>,
+    mean: Option<f32>,
+}
+
+impl<T: StoredFloat> Row for Squares<'_, T> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        let deviation = deviation(isa, &self.x, self.mean, start);
+        isa.mul(deviation, deviation)
+    }
+}
+
+/// A row after the norm.
+struct Normed<'a, T> {
+    x: StoredRow<'a, T>,
+    mean: Option<f32>,
+    factor: f32,
+    formula: &'a Formula<'a>,
+}
+
+impl<T: StoredFloat> Row for Normed<'_, T> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        let y = isa.mul(deviation(isa, &self.x, self.mean, start), isa.splat(self.factor));
+        let y = isa.mul(y, StoredRow(self.formula.weight).at(isa, start));
+        match self.formula.bias {
+            Some(bias) => isa.add(y, StoredRow(bias).at(isa, start)),
+            None => y,
+        }
+    }
 }
 
 /// `sum = x + residual`, row by row.

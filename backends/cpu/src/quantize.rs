@@ -2,6 +2,7 @@
 
 use crate::{
     device::Cpu,
+    row::{Row, StoredRow},
     simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
     stream::CpuStream,
     view::{Rows, read, with_float, write},
@@ -56,22 +57,19 @@ impl<T: StoredFloat> Kernel for QuantizeRows<'_, T> {
         for (row, scale) in self.scales.iter_mut().enumerate() {
             let x = self.rows.row(self.x, self.first + row);
             let q = &mut self.q[row * self.out.outer_stride..][..self.out.columns];
-            *scale = quantize_row(isa, x.len(), q, |start| {
-                T::load_partial(isa, &x[start..x.len().min(start + LANES)])
-            });
+            *scale = quantize_row(isa, &StoredRow(x), q);
         }
     }
 }
 
-/// Quantises one row, whose vector from element `start` on is `x(start)`, and returns its scale.
-///
-/// `x` is asked twice for each vector and must give the same bits: that spares a row of scratch memory.
+/// Quantises one row and returns its scale. The row is read twice, which spares scratch memory.
 #[inline(always)]
-pub(crate) fn quantize_row<I: Isa>(isa: I, columns: usize, q: &mut [i8], x: impl Fn(usize) -> I::F32) -> f32 {
+pub(crate) fn quantize_row<I: Isa>(isa: I, x: &impl Row, q: &mut [i8]) -> f32 {
+    let columns = x.len();
     let mut greatest = isa.splat(0.0);
     let mut finite = true;
     for start in (0..columns).step_by(LANES) {
-        let size = isa.abs(x(start));
+        let size = isa.abs(x.at(isa, start));
         greatest = isa.max(size, greatest);
         // False for NaN too. Lanes beyond the row are zeros.
         finite &= isa.less(size, isa.splat(f32::INFINITY)) == first_lanes(LANES);
@@ -85,7 +83,7 @@ pub(crate) fn quantize_row<I: Isa>(isa: I, columns: usize, q: &mut [i8], x: impl
     for start in (0..columns).step_by(LANES) {
         // Rounding in the conversion, to nearest even. The quotient is at most 127 and a rounding step, so that
         // the clamp to +-127 is the conversion's own: 127.00001 rounds to 127.
-        let rounded = isa.to_i32(isa.mul(x(start), inverse));
+        let rounded = isa.to_i32(isa.mul(x.at(isa, start), inverse));
         isa.store_i8_partial(rounded, &mut q[start..columns.min(start + LANES)]);
     }
     scale

@@ -125,17 +125,15 @@ impl Kernel for MassOf<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> Mass {
         let infinity = isa.splat(f32::NEG_INFINITY);
-        // Lanes beyond the row must not win as zeros.
-        let load = |logits: &[f32]| isa.select(first_lanes(logits.len()), isa.load_partial(logits), infinity);
         let mut max = infinity;
         for logits in self.logits.chunks(LANES) {
-            max = isa.max(load(logits), max);
+            max = isa.max(load_or_least(isa, logits), max);
         }
         let max = isa.max_lane(max);
         let greatest = isa.splat(max);
         let mut first = 0;
         for (vector, logits) in self.logits.chunks(LANES).enumerate() {
-            let here = isa.equal(load(logits), greatest) & first_lanes(logits.len());
+            let here = isa.equal(load_or_least(isa, logits), greatest) & first_lanes(logits.len());
             if here != 0 {
                 first = vector * LANES + here.trailing_zeros() as usize;
                 break;
@@ -148,7 +146,7 @@ impl Kernel for MassOf<'_> {
             for block in self.logits.chunks(64 * LANES) {
                 let mut lanes = zero;
                 for logits in block.chunks(LANES) {
-                    let x = load(logits);
+                    let x = load_or_least(isa, logits);
                     let power = exp(isa, isa.mul(isa.sub(x, greatest), factor));
                     lanes = isa.add(lanes, isa.select(isa.equal(x, x), power, zero));
                 }
@@ -157,6 +155,12 @@ impl Kernel for MassOf<'_> {
         }
         Mass { max, first, sum }
     }
+}
+
+/// Up to 16 logits; lanes beyond them are minus infinity, since as zeros they could win.
+#[inline(always)]
+fn load_or_least<I: Isa>(isa: I, logits: &[f32]) -> I::F32 {
+    isa.select(first_lanes(logits.len()), isa.load_partial(logits), isa.splat(f32::NEG_INFINITY))
 }
 
 /// The draw of the contract's four steps, sorting only as many candidates as it needs.

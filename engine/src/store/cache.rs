@@ -73,8 +73,7 @@ impl Cache {
         if marker.is_some() && marker == Marker::read(&path) {
             return Ok(Some(path));
         }
-        let found =
-            hash(&mut file, |bytes| progress(Phase::Verifying { bytes, total: model.file.bytes }));
+        let found = hash(&mut file, |bytes| progress(Phase::Verifying { bytes, total: model.file.bytes }));
         if found.map_err(read)? != model.file.sha256 {
             tracing::warn!(file = %path.display(), "the cached file has the wrong SHA-256 and is not used");
             return Ok(None);

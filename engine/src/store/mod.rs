@@ -73,7 +73,11 @@ pub fn cached(name_or_path: &str, cache: &Cache) -> Result<PathBuf, StoreError> 
 ///
 /// # Errors
 /// Those of [`locate`] and [`Fetcher::fetch`].
-pub fn obtain(name_or_path: &str, cache: &Cache, progress: &mut dyn FnMut(Phase)) -> Result<PathBuf, StoreError> {
+pub fn obtain(
+    name_or_path: &str,
+    cache: &Cache,
+    progress: &mut dyn FnMut(Phase),
+) -> Result<PathBuf, StoreError> {
     match locate(name_or_path)? {
         Located::File(path) => Ok(path),
         Located::Known(model) => Fetcher::new(cache.clone()).fetch(model, progress),

@@ -1,0 +1,42 @@
+//! Rows that are computed as they are read.
+//!
+//! What a closure from an index to a vector would say, as types: a closure that the compiler does not inline is
+//! compiled without the instruction set, and each of its operations becomes a call.
+
+use crate::simd::{Isa, LANES, StoredFloat};
+
+/// A row of F32 values.
+pub(crate) trait Row {
+    /// Elements.
+    fn len(&self) -> usize;
+
+    /// The vector from element `start` on, zeros beyond the row. Asked again, it gives the same bits.
+    /// Implementations are `#[inline(always)]`.
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32;
+}
+
+/// A row in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredRow<'a, T>(pub(crate) &'a [T]);
+
+impl<T: StoredFloat> Row for StoredRow<'_, T> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        T::load_partial(isa, &self.0[start..self.0.len().min(start + LANES)])
+    }
+}
+
+/// The sum of a row: 16 running sums in ascending order, then the lanes' tree.
+#[inline(always)]
+pub(crate) fn sum_of<I: Isa>(isa: I, row: &impl Row) -> f32 {
+    let mut sum = isa.splat(0.0);
+    for start in (0..row.len()).step_by(LANES) {
+        sum = isa.add(sum, row.at(isa, start));
+    }
+    isa.sum(sum)
+}
