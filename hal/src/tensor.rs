@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A view of device memory: dtype, shape and strides over a counted buffer.
 ///
-/// Cloning shares the memory. The innermost dimension of a tensor made by this type is always contiguous.
+/// Cloning shares the memory. The innermost dimension is always contiguous: no view changes its stride.
 #[derive(Clone, Debug)]
 pub struct Tensor<D: Device> {
     buffer: D::Buffer,

@@ -7,6 +7,7 @@
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Error, Result, Tensor};
+use std::fmt::Display;
 
 const CHECK: Check = Check("cache");
 
@@ -151,11 +152,8 @@ impl SlotMapping<'_> {
                 return Err(CHECK.wrong("slot_mapping", expected, slot.to_string()));
             }
         }
-        let mut sorted: Vec<i64> = self.slots.iter().copied().filter(|&slot| slot >= 0).collect();
-        sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(CHECK.wrong("slot_mapping", "distinct slots", format!("slot {} twice", pair[0])));
-        }
+        let written = self.slots.iter().copied().filter(|&slot| slot >= 0).collect();
+        check_distinct("slot_mapping", "slots", written)?;
         Ok(Checked::with_context(self, plan.limits()))
     }
 }
@@ -210,14 +208,10 @@ impl<C: KvCacheInfo> BlockCopies<'_, C> {
     /// # Errors
     /// A block beyond the cache, or a destination named twice.
     pub fn check(self) -> Result<Checked<Self>> {
-        let mut targets: Vec<u32> = self.pairs.iter().map(|pair| pair.1).collect();
-        targets.sort_unstable();
-        if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(CHECK.wrong("pairs", "distinct destinations", format!("block {} twice", pair[0])));
-        }
-        let sources: Vec<u32> = self.pairs.iter().map(|pair| pair.0).collect();
+        let (sources, targets): (Vec<u32>, Vec<u32>) = self.pairs.iter().copied().unzip();
         check_blocks(&sources, self.cache)?;
         check_blocks(&targets, self.cache)?;
+        check_distinct("pairs", "destinations", targets)?;
         Ok(Checked::new(self))
     }
 }
@@ -275,6 +269,15 @@ impl<C: KvCacheInfo> BlockImport<'_, C> {
 fn check_blocks(blocks: &[u32], cache: &impl KvCacheInfo) -> Result<()> {
     match blocks.iter().find(|&&block| block as usize >= cache.blocks()) {
         Some(block) => Err(CHECK.wrong("blocks", format!("ids below {}", cache.blocks()), block.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// No number stands twice.
+fn check_distinct<T: Ord + Display>(argument: &'static str, what: &str, mut numbers: Vec<T>) -> Result<()> {
+    numbers.sort_unstable();
+    match numbers.array_windows().find(|[a, b]| a == b) {
+        Some([twice, _]) => Err(CHECK.wrong(argument, format!("distinct {what}"), format!("{twice} twice"))),
         None => Ok(()),
     }
 }

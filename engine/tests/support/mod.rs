@@ -1,8 +1,6 @@
 //! What the engine's tests share.
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 
-#[path = "../fixtures/gguf/writer.rs"]
-pub(crate) mod gguf_writer;
 pub(crate) mod sequences;
 pub(crate) mod tiny_model;
 

@@ -1,6 +1,9 @@
 //! A Llama model of a few thousand weights as a GGUF file in memory, right unless a test breaks it.
 
-use super::gguf_writer::{Writer, string};
+#[path = "../fixtures/gguf/writer.rs"]
+mod gguf_writer;
+
+use gguf_writer::{Writer, string};
 use std::collections::BTreeMap;
 
 /// A metadata value.
