@@ -27,7 +27,7 @@ pub use engine::{Engine, Event, Generation, Request, RequestId};
 pub use error::{EngineError, Result};
 pub use halite_kernels::sampling::SamplingParams;
 pub use options::{
-    DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity, LoadProgress, PrefixReuse, WeightsFormat,
+    DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity, LoadProgress, WeightsFormat,
 };
 pub use runner::ModelInfo;
-pub use schedule::{FinishReason, Finished};
+pub use schedule::{FinishReason, Finished, PrefixReuse};

@@ -1,6 +1,7 @@
 //! What a person chooses when a model is loaded.
 
 use crate::EngineError;
+use crate::schedule::PrefixReuse;
 use halite_hal::DType;
 use std::{fmt, str::FromStr};
 
@@ -14,7 +15,8 @@ pub const DEFAULT_KV_BYTES: u64 = 2 << 30;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightsFormat {
-    /// INT8 with one scale an output channel; activations are quantised per token. A quarter of F32.
+    /// INT8 with one scale an output channel; activations are quantised per token. A quarter of F32, but for the
+    /// output layer, which is BF16.
     #[default]
     W8a8,
     /// BF16, with F32 activations. Half of F32.
@@ -26,6 +28,17 @@ pub enum WeightsFormat {
 impl WeightsFormat {
     /// Every format.
     pub const ALL: [Self; 3] = [Self::W8a8, Self::Bf16, Self::F32];
+
+    /// The format of the output layer (the vocabulary projection) that goes with it.
+    ///
+    /// With W8A8 it is BF16, as in the usual W8A8 checkpoints: its rounding goes straight into the logits, and costs
+    /// more accuracy a byte than any other layer's. docs/numerics.md has the figures.
+    pub fn output_layer(self) -> Self {
+        match self {
+            Self::W8a8 => Self::Bf16,
+            Self::Bf16 | Self::F32 => self,
+        }
+    }
 
     /// The storage of keys and values that goes with it: no coarser than the weights.
     pub fn default_kv_dtype(self) -> DType {
@@ -70,18 +83,6 @@ pub enum KvCapacity {
     Tokens(usize),
 }
 
-/// Whether the KV of a prompt's beginning is kept and reused. It changes no answer, only when it comes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PrefixReuse {
-    /// Kept as long as nobody needs the memory, reused by requests of the same
-    /// [`CacheDomain`](crate::schedule::CacheDomain).
-    #[default]
-    On,
-    /// Forgotten when a request ends.
-    Off,
-}
-
 /// What [`Engine::load`](crate::Engine::load) needs to know besides the model. The default suits one person's machine.
 ///
 /// ```
@@ -106,6 +107,10 @@ pub struct EngineOptions {
     pub context: Option<usize>,
     /// The most tokens that one step computes, over all sequences.
     pub max_batch_tokens: usize,
+    /// The most tokens of one prompt that a step computes; at most `max_batch_tokens`. A step takes as long as its
+    /// tokens do, and all sequences in it wait for it: a small chunk keeps a long prompt from delaying the next token
+    /// of others, for a longer wait of its own. It changes no answer. `None`: `max_batch_tokens`.
+    pub prefill_chunk: Option<usize>,
     /// The most sequences that run at once; at most `max_batch_tokens`.
     pub max_sequences: usize,
     /// The most requests that wait; more are refused.
@@ -123,6 +128,7 @@ impl Default for EngineOptions {
             block_size: 16,
             context: None,
             max_batch_tokens: 512,
+            prefill_chunk: None,
             max_sequences: 32,
             max_waiting: 1024,
             prefix_reuse: PrefixReuse::default(),
@@ -178,6 +184,13 @@ impl EngineOptions {
         self
     }
 
+    /// Sets the most tokens of one prompt in a step.
+    #[must_use]
+    pub fn prefill_chunk(mut self, tokens: usize) -> Self {
+        self.prefill_chunk = Some(tokens);
+        self
+    }
+
     /// Sets the most sequences that run at once.
     #[must_use]
     pub fn max_sequences(mut self, sequences: usize) -> Self {
@@ -209,6 +222,7 @@ impl EngineOptions {
         let at_least_one = [
             ("block_size", self.block_size),
             ("max_batch_tokens", self.max_batch_tokens),
+            ("prefill_chunk", self.prefill_chunk.unwrap_or(self.max_batch_tokens)),
             ("max_sequences", self.max_sequences),
             ("max_waiting", self.max_waiting),
         ];
@@ -224,9 +238,13 @@ impl EngineOptions {
                 return Err(EngineError::option(option, format!("at most {limit}"), value.to_string()));
             }
         }
-        if self.max_sequences > self.max_batch_tokens {
-            let expected = format!("at most max_batch_tokens = {}", self.max_batch_tokens);
-            return Err(EngineError::option("max_sequences", expected, self.max_sequences.to_string()));
+        for (option, value) in
+            [("max_sequences", Some(self.max_sequences)), ("prefill_chunk", self.prefill_chunk)]
+        {
+            if let Some(value) = value.filter(|&value| value > self.max_batch_tokens) {
+                let expected = format!("at most max_batch_tokens = {}", self.max_batch_tokens);
+                return Err(EngineError::option(option, expected, value.to_string()));
+            }
         }
         let kv = self.kept_kv_dtype();
         if !kv.is_float() {
@@ -263,6 +281,8 @@ mod tests {
             (EngineOptions::new().block_size(0), "block_size"),
             (EngineOptions::new().max_batch_tokens(0), "max_batch_tokens"),
             (EngineOptions::new().max_batch_tokens(usize::MAX), "max_batch_tokens"),
+            (EngineOptions::new().prefill_chunk(0), "prefill_chunk"),
+            (EngineOptions::new().prefill_chunk(513), "prefill_chunk"),
             (EngineOptions::new().max_sequences(513), "max_sequences"),
             (EngineOptions::new().max_waiting(0), "max_waiting"),
             (EngineOptions::new().kv_dtype(DType::I8), "kv_dtype"),

@@ -37,6 +37,15 @@ fn the_model_itself_is_sound() {
 }
 
 #[test]
+fn a_wrong_padding_token_does_not_matter() {
+    for pad in [Value::U32(u32::MAX), Value::Str("none".to_owned())] {
+        let mut model = TinyModel::new(1);
+        model.set("tokenizer.ggml.padding_token_id", pad);
+        load(&model, &EngineOptions::new()).unwrap();
+    }
+}
+
+#[test]
 fn every_tensor_is_missed() {
     for name in TinyModel::new(1).tensors.keys() {
         refused(|model| drop(model.tensors.remove(name)), &[name]);

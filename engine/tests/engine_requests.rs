@@ -5,7 +5,10 @@ mod support;
 
 use halite_cpu::Tier;
 use halite_engine::gguf::GgufFile;
-use halite_engine::{Engine, EngineError, EngineOptions, Event, FinishReason, Request, SamplingParams};
+use halite_engine::text::TextError;
+use halite_engine::{
+    Engine, EngineError, EngineOptions, Event, FinishReason, KvCapacity, Request, SamplingParams,
+};
 use halite_kernels::sampling::uniform;
 use support::cpu;
 use support::tiny_model::{TinyModel, VOCABULARY};
@@ -53,6 +56,107 @@ fn a_stop_token_ends_the_answer_and_is_no_part_of_it() {
     let stopped = engine.generate(request, &mut |_| {}).unwrap();
     assert_eq!(stopped.finished.reason, FinishReason::Stop);
     assert_eq!(stopped.finished.generated, tokens[..until]);
+}
+
+#[test]
+fn a_stop_string_ends_the_answer_just_before_it() {
+    let mut engine = engine(&TinyModel::new(6), &EngineOptions::new());
+    let prompt = engine.prompt("ABC").unwrap();
+    let request = Request::new(prompt, 40).sampling(SamplingParams::seeded(2.0, 5));
+    let whole = engine.generate(request.clone(), &mut |_| {}).unwrap();
+    let (tokens, len) = (&whole.finished.generated, whole.text.len());
+    for (start, length) in [(0, 1), (0, 3), (7, 1), (7, 2), (20, 4), (len - 4, 4)] {
+        let stop = &whole.text[start..start + length];
+        let found = whole.text.find(stop).unwrap();
+        // The stop string is complete with this many tokens.
+        let complete = |&end: &usize| engine.tokenizer().decode(&tokens[..end]).unwrap().contains(stop);
+        let end = (1..=40).find(complete).unwrap();
+        let request = request.clone().stop_strings(["not in it", stop]);
+        let mut pieces = String::new();
+        let answer = engine.generate(request.clone(), &mut |piece| pieces.push_str(piece)).unwrap();
+        assert_eq!(answer.text, whole.text[..found], "before {stop:?}");
+        assert_eq!(pieces, answer.text);
+        assert_eq!(answer.finished.generated, tokens[..end]);
+        assert_eq!(answer.finished.reason, FinishReason::Stop);
+
+        // Also where the token that completes it is the last one that was asked for.
+        let mut tight = request.clone();
+        tight.max_tokens = end;
+        let answer = engine.generate(tight, &mut |_| {}).unwrap();
+        assert_eq!((&*answer.text, answer.finished.reason), (&whole.text[..found], FinishReason::Stop));
+
+        // Whoever steps by hand is told of the same end, once.
+        let id = engine.add(request).unwrap();
+        let mut events = Vec::new();
+        while !engine.is_idle() {
+            events.extend(engine.step().unwrap());
+        }
+        assert_eq!(events.len(), end + 1);
+        let Some(Event::Finished(finished)) = events.pop() else { panic!("no end: {events:?}") };
+        assert_eq!((finished.id, finished.reason), (id, FinishReason::Stop));
+        assert_eq!(finished.generated, tokens[..end]);
+    }
+    // The beginning of a stop string that never comes is part of the answer.
+    let almost = format!("{}\u{e9}", &whole.text[len - 2..]);
+    let answer = engine.generate(request.clone().stop_strings([almost]), &mut |_| {}).unwrap();
+    assert_eq!((answer.text, answer.finished.reason), (whole.text, FinishReason::Length));
+
+    for refused in [vec![String::new()], vec!["x".to_owned(); 65]] {
+        let error = engine.add(request.clone().stop_strings(refused)).unwrap_err();
+        assert!(matches!(error, EngineError::Text(TextError::StopStrings(_))), "{error}");
+    }
+    assert_eq!(engine.blocks().used, 0);
+}
+
+#[test]
+fn a_prompt_takes_a_step_a_chunk_and_has_the_same_answer() {
+    let model = TinyModel::new(6);
+    let request = Request::new((0..40).collect(), 12).sampling(SamplingParams::seeded(1.5, 3));
+    let mut answers = Vec::new();
+    for (options, steps) in [
+        (EngineOptions::new(), 1),
+        (EngineOptions::new().max_batch_tokens(32), 2),
+        (EngineOptions::new().prefill_chunk(1), 40),
+        (EngineOptions::new().prefill_chunk(7), 6),
+        (EngineOptions::new().prefill_chunk(16).max_batch_tokens(32), 3),
+        (EngineOptions::new().prefill_chunk(40), 1),
+    ] {
+        let mut engine = engine(&model, &options);
+        engine.add(request.clone()).unwrap();
+        for step in 1..=steps {
+            let events = engine.step().unwrap();
+            assert_eq!(events.is_empty(), step < steps, "step {step} of {options:?}");
+        }
+        while !engine.is_idle() {
+            for event in engine.step().unwrap() {
+                if let Event::Finished(finished) = event {
+                    answers.push(finished.generated);
+                }
+            }
+        }
+    }
+    assert_eq!(answers.len(), 6);
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
+#[test]
+fn scoring_finds_no_prefix_and_leaves_none_behind() {
+    // Room for the prompt and one score; more would have to evict something.
+    let options = EngineOptions::new().block_size(16).kv(KvCapacity::Tokens(96)).context(96);
+    let mut engine = engine(&TinyModel::new(6), &options);
+    let request = Request::new((0..40).collect(), 1);
+    engine.generate(request.clone(), &mut |_| {}).unwrap();
+    let cached = engine.blocks();
+    assert_eq!((cached.cached, cached.used), (2, 0));
+    let tokens: Vec<u32> = (0..60).collect();
+    let scores = engine.score(&tokens).unwrap();
+    for _ in 0..3 {
+        assert_eq!(engine.score(&tokens).unwrap(), scores);
+        engine.logits(&tokens, &[0, 20, 59]).unwrap();
+        assert_eq!(engine.blocks(), cached);
+    }
+    let again = engine.generate(request, &mut |_| {}).unwrap();
+    assert_eq!(again.finished.cached_tokens, 32);
 }
 
 #[test]

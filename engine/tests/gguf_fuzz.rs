@@ -23,7 +23,7 @@ fn exercise(bytes: Vec<u8>, case: &dyn Fn() -> String) {
         assert!(metadata.get(key).is_some(), "{}: {key:?}", case());
         let _ =
             (metadata.u64(key), metadata.u32(key), metadata.f32(key), metadata.bool(key), metadata.str(key));
-        let _ = (metadata.i32s(key), metadata.f32s(key), metadata.u64s(key));
+        let _ = (metadata.i32s(key), metadata.f32s(key));
         let _ = metadata.strings(key).map(|strings| strings.iter().map(str::len).sum::<usize>());
     }
     let mut values = 0;

@@ -117,19 +117,23 @@ fn f32_greedy_answers() {
     }
 }
 
+/// INT8 rounding is amplified by the layers: the difference varies by about 0.007 between tiers, whose bits differ.
 #[test]
-fn w8a8_likelihoods() {
-    let mut engine = engine(WeightsFormat::W8a8);
+fn w8a8_likelihoods_in_every_tier() {
     let golden = golden();
-    let windows = golden.windows.iter();
-    let got: Vec<f64> = windows.map(|window| mean(&engine.score(&window.token_ids).unwrap())).collect();
     let expected: Vec<f64> = golden.windows.iter().map(|window| window.mean_nll).collect();
-    let difference = (got.iter().sum::<f64>() - expected.iter().sum::<f64>()) / got.len() as f64;
-    println!("means {got:.4?}, golden {expected:.4?}, difference {difference:+.4}");
-    assert!(
-        difference.abs() < 0.04,
-        "mean over the windows is off by {difference}: {got:?}, golden {expected:?}"
-    );
+    for tier in Tier::available() {
+        let options = options(WeightsFormat::W8a8);
+        let mut engine = Engine::load(cpu(2, tier), model_file(), &options, &mut |_| {}).unwrap();
+        let windows = golden.windows.iter();
+        let got: Vec<f64> = windows.map(|window| mean(&engine.score(&window.token_ids).unwrap())).collect();
+        let difference = (got.iter().sum::<f64>() - expected.iter().sum::<f64>()) / got.len() as f64;
+        println!("{tier}: means {got:.4?}, golden {expected:.4?}, difference {difference:+.5}");
+        assert!(
+            difference.abs() < 0.04,
+            "{tier}: mean over the windows is off by {difference}: {got:?}, golden {expected:?}"
+        );
+    }
 }
 
 #[test]

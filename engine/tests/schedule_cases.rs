@@ -5,8 +5,8 @@
 mod schedule_executor;
 
 use halite_engine::schedule::{
-    AdmissionError, CacheDomain, CacheKey, ConfigError, FinishReason, Request, Scheduler, SchedulerConfig,
-    SequenceStatus, StepError,
+    AdmissionError, CacheDomain, CacheKey, ConfigError, FinishReason, PrefixReuse, Request, Scheduler,
+    SchedulerConfig, SequenceStatus, StepError,
 };
 use schedule_executor::{Executor, alone};
 
@@ -90,7 +90,7 @@ fn a_chunked_prompt_gets_exact_tables_and_slots_and_decoding_goes_first() {
     let step = executor.step();
     assert_eq!(step.sequences.len(), 1);
     let first = &step.sequences[0];
-    assert_eq!((first.id, first.range.clone(), first.kv_len), (long, 0..6, 6));
+    assert_eq!((first.id, first.range.clone()), (long, 0..6));
     assert_eq!((&first.block_table[..], &first.slot_mapping[..]), (&[0, 1][..], &[0, 1, 2, 3, 4, 5][..]));
     assert!(!first.wants_logits);
 
@@ -260,7 +260,7 @@ fn cached_blocks_give_way() {
     assert_answers(&executor);
 }
 
-/// Nothing a request says keeps its blocks from becoming reusable or evictable.
+/// Whatever a request asks of its answer, its blocks become reusable and evictable.
 #[test]
 fn every_request_leaves_its_prefix_whatever_it_asks() {
     let requests = [
@@ -295,6 +295,26 @@ fn prefixes_are_reused_within_a_domain_and_never_across() {
             assert_eq!(executor.finished[&id].cached_tokens, expected, "{domain:?}");
         }
     }
+}
+
+#[test]
+fn a_request_without_prefix_finds_nothing_and_leaves_nothing() {
+    let mut executor = executor(config(8, 4));
+    executor.add(Request::new(prompt(1, 13), 1));
+    executor.run();
+    let cached = executor.scheduler.blocks();
+    assert_eq!((cached.cached, cached.free), (3, 5));
+    // Each fills all free blocks: whatever one left behind, the next would have to evict something for.
+    for seed in [1, 2, 2, 3] {
+        let id = executor.add(Request::new(prompt(seed, 18), 1).prefix_reuse(PrefixReuse::Off));
+        executor.run();
+        assert_eq!(executor.finished[&id].cached_tokens, 0);
+        assert_eq!(executor.scheduler.blocks(), cached);
+    }
+    let again = executor.add(Request::new(prompt(1, 13), 1));
+    executor.run();
+    assert_eq!(executor.finished[&again].cached_tokens, 12);
+    assert_answers(&executor);
 }
 
 #[test]

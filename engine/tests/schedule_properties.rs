@@ -2,7 +2,9 @@
 
 mod schedule_executor;
 
-use halite_engine::schedule::{CacheDomain, CacheKey, FinishReason, Request, Scheduler, SchedulerConfig};
+use halite_engine::schedule::{
+    CacheDomain, CacheKey, FinishReason, PrefixReuse, Request, Scheduler, SchedulerConfig,
+};
 use proptest::prelude::*;
 use schedule_executor::{Executor, VOCABULARY, alone};
 
@@ -31,14 +33,18 @@ fn domain() -> impl Strategy<Value = CacheDomain> {
 /// Prompts of a few families that share prefixes of any length, some with an end of their own.
 fn request(limit: usize) -> impl Strategy<Value = Request> {
     let tail = prop::collection::vec(0..VOCABULARY, 0..3);
-    (1..=limit, 0u32..3, tail, 1usize..20, prop::option::of(0..VOCABULARY), domain()).prop_map(
-        |(length, family, tail, max_tokens, stop, domain)| {
+    let reuse = prop_oneof![5 => Just(PrefixReuse::On), 1 => Just(PrefixReuse::Off)];
+    (1..=limit, 0u32..3, tail, 1usize..20, prop::option::of(0..VOCABULARY), domain(), reuse).prop_map(
+        |(length, family, tail, max_tokens, stop, domain, reuse)| {
             let mut prompt: Vec<u32> = (0..length as u32).map(|i| (i * i + family) % VOCABULARY).collect();
             let kept = length.saturating_sub(tail.len());
             prompt.truncate(kept);
             prompt.extend(tail);
             prompt.truncate(length);
-            Request::new(prompt, max_tokens).stop_tokens(Vec::from_iter(stop)).domain(domain)
+            Request::new(prompt, max_tokens)
+                .stop_tokens(Vec::from_iter(stop))
+                .domain(domain)
+                .prefix_reuse(reuse)
         },
     )
 }

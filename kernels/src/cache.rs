@@ -209,8 +209,8 @@ impl<C: KvCacheInfo> BlockCopies<'_, C> {
     /// A block beyond the cache, or a destination named twice.
     pub fn check(self) -> Result<Checked<Self>> {
         let (sources, targets): (Vec<u32>, Vec<u32>) = self.pairs.iter().copied().unzip();
-        check_blocks(&sources, self.cache)?;
-        check_blocks(&targets, self.cache)?;
+        check_blocks("pairs", &sources, self.cache)?;
+        check_blocks("pairs", &targets, self.cache)?;
         check_distinct("pairs", "destinations", targets)?;
         Ok(Checked::new(self))
     }
@@ -231,7 +231,7 @@ impl<C: KvCacheInfo> BlockExport<'_, C> {
     /// # Errors
     /// A block beyond the cache.
     pub fn check(self) -> Result<Checked<Self>> {
-        check_blocks(self.blocks, self.cache)?;
+        check_blocks("blocks", self.blocks, self.cache)?;
         Ok(Checked::new(self))
     }
 }
@@ -260,15 +260,15 @@ impl<C: KvCacheInfo> BlockImport<'_, C> {
             format!("{expected} bytes"),
             self.bytes.len(),
         )?;
-        let pairs: Vec<(u32, u32)> = self.blocks.iter().map(|&block| (block, block)).collect();
-        BlockCopies { cache: self.cache, pairs: &pairs }.check()?;
+        check_blocks("blocks", self.blocks, self.cache)?;
+        check_distinct("blocks", "blocks", self.blocks.to_vec())?;
         Ok(Checked::new(self))
     }
 }
 
-fn check_blocks(blocks: &[u32], cache: &impl KvCacheInfo) -> Result<()> {
+fn check_blocks(argument: &'static str, blocks: &[u32], cache: &impl KvCacheInfo) -> Result<()> {
     match blocks.iter().find(|&&block| block as usize >= cache.blocks()) {
-        Some(block) => Err(CHECK.wrong("blocks", format!("ids below {}", cache.blocks()), block.to_string())),
+        Some(block) => Err(CHECK.wrong(argument, format!("ids below {}", cache.blocks()), block.to_string())),
         None => Ok(()),
     }
 }

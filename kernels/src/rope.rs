@@ -9,6 +9,9 @@ use halite_hal::{DType, Device, Result, Tensor};
 
 const CHECK: Check = Check("rope");
 
+/// The largest `rotary_dim`: far beyond every model's, and small enough that a spec alone asks for little memory.
+pub const MAX_ROTARY_DIM: usize = 1 << 16;
+
 /// Which two elements make pair `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -89,7 +92,7 @@ impl RopeSpec {
     /// Checks that the specification makes sense: a backend calls it before it plans.
     ///
     /// # Errors
-    /// An odd `rotary_dim` or one beyond `head_dim`, a base or factors that are not positive and finite.
+    /// An odd `rotary_dim` or one beyond `head_dim` or [`MAX_ROTARY_DIM`], a base or factors that are not positive and finite.
     pub fn check(&self) -> Result<()> {
         let turning = self.rotary_dim;
         CHECK.that(
@@ -98,6 +101,7 @@ impl RopeSpec {
             format!("an even number from 2 to {}", self.head_dim),
             turning,
         )?;
+        CHECK.limit("rotary_dim", turning, MAX_ROTARY_DIM)?;
         let usable = |value: f32| value.is_finite() && value > 0.0;
         CHECK.that(usable(self.theta), "theta", "a positive number", self.theta)?;
         let scaling = match self.scaling {
@@ -279,6 +283,7 @@ mod tests {
             spec().with_rotary_dim(0),
             spec().with_rotary_dim(3),
             spec().with_rotary_dim(66),
+            RopeSpec::new(1 << 60, RopeStyle::HalfSplit, 10),
             spec().with_theta(0.0),
             spec().with_theta(f32::INFINITY),
             spec().with_scaling(factor),

@@ -1,6 +1,7 @@
 //! One answer, piece by piece, until it is complete or nobody wants more of it.
 
 use anyhow::bail;
+use halite_engine::text::AnswerText;
 use halite_engine::{Engine, Event, FinishReason, Finished, Request};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ pub(crate) fn stream(
     interrupted: &dyn Fn() -> bool,
     deliver: &mut dyn FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Answer> {
-    let mut decoder = engine.tokenizer().stream_decoder();
+    let mut text = AnswerText::new(engine.tokenizer(), &request.stop_strings)?;
     let mut deliver = |text: &str| if text.is_empty() { Ok(()) } else { deliver(text) };
     let started = Instant::now();
     let mut time_to_first_token = None;
@@ -60,7 +61,7 @@ pub(crate) fn stream(
             match event {
                 Event::Token { token, .. } => {
                     time_to_first_token.get_or_insert_with(|| started.elapsed());
-                    deliver(&decoder.push(token)?)?;
+                    deliver(&text.push(token)?)?;
                 }
                 Event::Finished(finished) => break 'steps finished,
                 _ => {}
@@ -71,7 +72,7 @@ pub(crate) fn stream(
         }
     };
     let elapsed = started.elapsed();
-    deliver(&decoder.finish())?;
+    deliver(&text.finish())?;
     if let FinishReason::Error(message) = &finished.reason {
         bail!("the answer could not be computed: {message}");
     }

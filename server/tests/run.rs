@@ -49,6 +49,19 @@ fn a_seed_repeats_an_answer_and_is_told() {
 }
 
 #[test]
+fn an_answer_ends_just_before_a_stop_text() {
+    let place = Place::new();
+    let model = place.model();
+    let run = ["run", "-m", &model, "-n", "20", "--temperature", "2", "--seed", "4", "AB"];
+    let whole = place.halite(&run).success();
+    let (first, second) = (&whole[5..8], &whole[12..14]);
+    let end = whole.find(first).unwrap().min(whole.find(second).unwrap());
+    let outcome = place.halite(&[&run[..], &["--stop", second, "--stop", first]].concat());
+    assert!(!outcome.stderr.contains("--max-tokens"), "{outcome:?}");
+    assert_eq!(outcome.success(), format!("{}\n", &whole[..end]));
+}
+
+#[test]
 fn every_format_and_tier_answers() {
     let place = Place::new();
     let model = place.model();

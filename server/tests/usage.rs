@@ -17,6 +17,7 @@ fn help_names_every_command_and_option() {
         "--system",
         "--raw",
         "--max-tokens",
+        "--stop",
         "--temperature",
         "--top-k",
         "--top-p",
@@ -52,12 +53,13 @@ fn the_version_is_the_packages() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (&[], &["Usage", "run"]),
         (&["sing"], &["sing"]),
         (&["run"], &["PROMPT"]),
         (&["run", "--max-tokens", "0", "A"], &["--max-tokens", "0"]),
         (&["run", "--max-tokens", "many", "A"], &["--max-tokens", "many"]),
+        (&["run", "--stop", "", "A"], &["--stop"]),
         (&["run", "--threads", "0", "A"], &["--threads"]),
         (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16"]),

@@ -227,7 +227,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         }
     };
     let out = Guarded::<B>::output(stream, spec.dtype, &out_dims, out_layout)?;
-    let lse = Guarded::<B>::output(stream, DType::F32, &[total, spec.query_heads], Layout::Dense)?;
+    let lse_layout = Layout::Rows { before: 1, after: 2 };
+    let lse = Guarded::<B>::output(stream, DType::F32, &[total, spec.query_heads], lse_layout)?;
     let args = AttentionArgs {
         plan: &plan,
         cache: &cache,

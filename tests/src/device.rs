@@ -12,7 +12,10 @@ use halite_kernels::{
     Backend, DType, Error, Stream, Tensor,
     activation::{Activation, ActivationArgs, ActivationSpec},
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// All groups of this family.
 pub fn groups<B: Backend>() -> Vec<Group<B>> {
@@ -24,6 +27,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
                 ("what is written comes back, in every type and shape", round_trips::<B>),
                 ("strided views come back dense", strided),
                 ("host memory is used, at any address", adopted),
+                ("host memory that answers otherwise each time", fickle),
                 ("work of one stream happens in order", ordered),
             ],
         ),
@@ -98,6 +102,32 @@ fn adopted<B: Backend>(device: &B) -> Verdict {
         ensure((last - 39.0).abs() < 1e-5, || format!("silu(39) of adopted memory is {last}"))?;
     }
     Ok(())
+}
+
+/// Host bytes that are others, and elsewhere, each time somebody asks: safe code may do that.
+struct Fickle(Vec<u8>, AtomicUsize);
+
+impl AsRef<[u8]> for Fickle {
+    fn as_ref(&self) -> &[u8] {
+        let asked = self.1.fetch_add(1, Ordering::Relaxed);
+        if asked == 0 {
+            &self.0[64 - self.0.as_ptr().addr() % 64..][..256]
+        } else {
+            &self.0[asked % 3..][..5]
+        }
+    }
+}
+
+fn fickle<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let buffer = device.adopt(Arc::new(Fickle(vec![7; 512], AtomicUsize::new(0))))?;
+    for _ in 0..3 {
+        ensure(buffer.len() == 256, || format!("256 bytes were adopted, now they are {}", buffer.len()))?;
+    }
+    let all = Tensor::<B>::from_buffer(buffer.clone(), 0, DType::I32, &[64])?;
+    ensure(all.to_vec::<i32>(stream)? == [0x0707_0707; 64], || "other bytes than were adopted".into())?;
+    let beyond = Tensor::<B>::from_buffer(buffer, 0, DType::U8, &[257]);
+    ensure(beyond.is_err(), || "a tensor beyond what was adopted".into())
 }
 
 fn ordered<B: Backend>(device: &B) -> Verdict {

@@ -103,7 +103,7 @@ fn fused() -> Vec<Case> {
     for columns in [1, 16, 17, 33, 64, 100, 576] {
         for kind in KINDS {
             for (residual, quantised) in [(true, false), (false, true), (true, true)] {
-                for outer in [&[4][..], &[3, 2], &[0]] {
+                for outer in [&[4][..], &[3, 2], &[3, 1], &[0]] {
                     let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
                     let case = Case::new(kind, DType::F32, outer, columns);
                     cases.push(Case { residual, quantised, layout, ..case });
@@ -180,7 +180,10 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
     let out = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
     let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
-    let scales = Guarded::<B>::output(stream, DType::F32, &case.outer, Layout::Dense)?;
+    // Scales of [tokens, heads] may be a part of wider rows, a single head of them too.
+    let strided = case.outer.len() == 2 && *layout != Layout::Dense;
+    let scale_layout = if strided { Layout::Rows { before: 1, after: 2 } } else { Layout::Dense };
+    let scales = Guarded::<B>::output(stream, DType::F32, &case.outer, scale_layout)?;
 
     let args = NormArgs {
         spec,

@@ -10,7 +10,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Support,
-    rope::{Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle},
+    rope::{MAX_ROTARY_DIM, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle},
 };
 
 const LAYOUTS: [Layout; 3] =
@@ -188,6 +188,8 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("rotary_dim", base().with_rotary_dim(0)),
         ("rotary_dim", base().with_rotary_dim(3)),
         ("rotary_dim", base().with_rotary_dim(10)),
+        ("rotary_dim", RopeSpec::new(MAX_ROTARY_DIM + 2, RopeStyle::HalfSplit, 10)),
+        ("rotary_dim", RopeSpec::new(1 << 60, RopeStyle::HalfSplit, 10)),
         ("theta", base().with_theta(0.0)),
         ("theta", base().with_theta(f32::NAN)),
         ("theta", base().with_theta(f32::INFINITY)),

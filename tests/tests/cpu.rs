@@ -1,12 +1,16 @@
 //! The CPU backend, judged in each tier.
 
 use halite_cpu::{Cpu, Options, Tier};
-use halite_hal::Result;
+use halite_hal::{Device, Result};
 use halite_kernels::{
-    DType, Support,
-    attention::{Attention, AttentionSpec},
-    cache::{KvCacheOps, KvSpec},
+    DType, Error, Support, Tensor,
+    activation::{Activation, ActivationArgs, ActivationOps, ActivationSpec},
+    attention::{Attention, AttentionCapacity, AttentionSpec},
+    cache::{BlockExport, KvCacheOps, KvSpec},
     linear::{Linear, LinearSpec, WeightFormat},
+    norm::{Norm, NormArgs, NormOut, NormSpec},
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec},
+    rope::{Rope, RopeSpec, RopeStyle},
 };
 use halite_parity::{Fault, Verdict, attention, invariance, parity_tests};
 
@@ -54,6 +58,70 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                 let spec = AttentionSpec::causal(9, kv);
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// Sizes that a caller may ask for and no memory holds: an error, whichever product overflows.
+#[test]
+fn sizes_beyond_all_memory_are_refused() -> Verdict {
+    let cpu = cpu(Tier::best(), 2)?;
+    for (head_dim, value_head_dim, query_heads, max_tokens) in [
+        (1 << 56, 8, 1, 1),
+        (8, 1 << 56, 1, 1),
+        (1 << 61, 1 << 61, 1, 0),
+        (1 << 40, 1, 1 << 20, 1),
+        (1, 1, 1 << 62, 1),
+        (1, 1, usize::MAX, usize::MAX),
+        (1 << 30, 1 << 30, 1 << 30, usize::MAX),
+    ] {
+        let kv = KvSpec::new(1, 1, head_dim).with_value_head_dim(value_head_dim).with_block_size(1);
+        let spec = AttentionSpec::causal(query_heads, kv);
+        let capacity =
+            AttentionCapacity { max_tokens, max_sequences: 1, max_blocks_per_sequence: 1, cache_blocks: 1 };
+        let planned = cpu.attention_plan(&spec, &capacity).map(drop);
+        assert!(matches!(planned, Err(Error::Limit { .. })), "{spec:?}: {planned:?}");
+    }
+    for max_tokens in [usize::MAX, usize::MAX / 32, 1 << 56] {
+        let planned = cpu.rope_plan(&RopeSpec::new(64, RopeStyle::HalfSplit, 10), max_tokens).map(drop);
+        assert!(matches!(planned, Err(Error::OutOfMemory { .. })), "{max_tokens} tokens: {planned:?}");
+    }
+    // One small block so often that no host has room: 2^49 bytes.
+    let cache = cpu.kv_cache(&KvSpec::new(1, 1, 1 << 25).with_block_size(1), 1)?;
+    let often = vec![0; 1 << 22];
+    let export = BlockExport { cache: &cache, blocks: &often }.check()?;
+    let exported = cpu.cache_export(&mut cpu.stream()?, export).map(drop);
+    assert!(matches!(exported, Err(Error::OutOfMemory { .. })), "{exported:?}");
+    Ok(())
+}
+
+/// What `supports` says of integers where floats are meant is what running it says.
+#[test]
+fn integers_are_not_taken_for_floats() -> Verdict {
+    let cpu = cpu(Tier::best(), 1)?;
+    let stream = &mut cpu.stream()?;
+    let weight = Tensor::from_slice(stream, &[1f32; 4], &[4])?;
+    let (q, scales) = (Tensor::new(&cpu, DType::I8, &[2, 4])?, Tensor::new(&cpu, DType::F32, &[2])?);
+    for dtype in [DType::I32, DType::I8, DType::U8] {
+        let (x, out) = (Tensor::new(&cpu, dtype, &[2, 4])?, Tensor::new(&cpu, dtype, &[2, 4])?);
+        let norm = NormSpec::rms(1e-5).with_dtype(dtype);
+        let activation = ActivationSpec::new(Activation::Silu).with_dtype(dtype);
+        let quantize = QuantizeSpec::new(dtype);
+        for support in
+            [cpu.norm_supports(&norm), cpu.activation_supports(&activation), cpu.quantize_supports(&quantize)]
+        {
+            assert!(matches!(support, Support::No(_)), "{dtype}: {support:?}");
+        }
+        let out_of_norm = NormOut::Float(&out);
+        let args =
+            NormArgs { spec: &norm, x: &x, residual: None, weight: &weight, bias: None, out: out_of_norm };
+        for ran in [
+            cpu.norm(stream, args.check()?),
+            cpu.activation(stream, ActivationArgs { spec: &activation, x: &x, out: &out }.check()?),
+            cpu.quantize(stream, QuantizeArgs { spec: &quantize, x: &x, q: &q, scales: &scales }.check()?),
+        ] {
+            assert!(matches!(ran, Err(Error::Unsupported { .. })), "{dtype}: {ran:?}");
         }
     }
     Ok(())

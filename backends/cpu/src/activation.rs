@@ -13,11 +13,16 @@ use halite_kernels::{
 };
 
 impl ActivationOps for Cpu {
-    fn activation_supports(&self, _spec: &ActivationSpec) -> Support {
-        Support::Native
+    fn activation_supports(&self, spec: &ActivationSpec) -> Support {
+        if spec.dtype.is_float() {
+            Support::Native
+        } else {
+            Support::No(format!("{}: floating-point types are built", spec.dtype))
+        }
     }
 
     fn activation(&self, _stream: &mut CpuStream, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
+        self.activation_supports(args.spec).require("activation", self, args.spec)?;
         let (activation, gating) = (args.spec.activation, args.spec.gating);
         with_float!(args.spec.dtype, Float => {
             let x = read::<Float>(args.x)?;

@@ -9,6 +9,7 @@ use halite_hal::{Error, HostBytes, Result, Storage};
 use std::{
     fmt,
     ops::{Deref, DerefMut, Range},
+    ptr::NonNull,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -27,8 +28,28 @@ struct Memory {
 enum Bytes {
     Owned(AlignedBytes),
     /// Read only.
-    Adopted(HostBytes),
+    Adopted(Adopted),
 }
+
+/// Host bytes where they are.
+struct Adopted {
+    /// What the host said once: asked again, it might say something else.
+    bytes: NonNull<[u8]>,
+    /// Keeps them alive. Nobody can borrow it exclusively while it is shared with us.
+    _host: HostBytes,
+}
+
+impl Adopted {
+    fn new(host: HostBytes) -> Self {
+        let bytes = NonNull::from((*host).as_ref());
+        Adopted { bytes, _host: host }
+    }
+}
+
+// SAFETY: it is a shared borrow of bytes and the `Send` and `Sync` owner of them.
+unsafe impl Send for Adopted {}
+// SAFETY: as above.
+unsafe impl Sync for Adopted {}
 
 /// A byte range in use.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,12 +67,13 @@ impl CpuBuffer {
 
     /// Uses host bytes in place where they are aligned, and copies them where not.
     pub(crate) fn adopt(host: HostBytes) -> Result<Self> {
-        let bytes = (*host).as_ref();
-        if (bytes.as_ptr() as usize).is_multiple_of(ALIGNMENT) {
-            return Ok(Self::new(Bytes::Adopted(host)));
+        let adopted = Adopted::new(host);
+        if adopted.bytes.cast::<u8>().addr().get().is_multiple_of(ALIGNMENT) {
+            return Ok(Self::new(Bytes::Adopted(adopted)));
         }
-        let buffer = Self::alloc(bytes.len() as u64)?;
-        buffer.write(0..bytes.len() as u64)?.copy_from_slice(bytes);
+        let unaligned = Self::new(Bytes::Adopted(adopted));
+        let buffer = Self::alloc(unaligned.len())?;
+        buffer.write(0..buffer.len())?.copy_from_slice(&unaligned.read(0..unaligned.len())?);
         Ok(buffer)
     }
 
@@ -90,7 +112,7 @@ impl Memory {
     fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::Owned(bytes) => bytes.len() as u64,
-            Bytes::Adopted(host) => (**host).as_ref().len() as u64,
+            Bytes::Adopted(host) => host.bytes.len() as u64,
         }
     }
 
@@ -98,7 +120,7 @@ impl Memory {
         match &self.bytes {
             Bytes::Owned(bytes) => bytes.as_ptr(),
             // Never written through: `enter` refuses to.
-            Bytes::Adopted(host) => (**host).as_ref().as_ptr().cast_mut(),
+            Bytes::Adopted(host) => host.bytes.as_ptr().cast(),
         }
     }
 

@@ -4,12 +4,12 @@
 //! are one vector's work. Values lie as `[layers, blocks, kv_heads, block_size, value_head_dim]`.
 
 use crate::{
-    buffer::CpuBuffer,
+    buffer::{CpuBuffer, DEVICE},
     device::Cpu,
     stream::{CpuStream, Ready},
     view::{read, with_float},
 };
-use halite_hal::{Element, Result, Storage};
+use halite_hal::{Element, Error, Result, Storage};
 use halite_kernels::{
     Checked, Support,
     cache::{
@@ -216,7 +216,12 @@ impl KvCacheOps for Cpu {
         let cache = export.cache;
         let (k, v) = (cache.k.read(0..cache.k.len())?, cache.v.read(0..cache.v.len())?);
         let size = cache.spec.dtype.size();
-        let mut bytes = Vec::with_capacity(cache.spec.cache_bytes(export.blocks.len())? as usize);
+        let requested = cache.spec.cache_bytes(export.blocks.len())?;
+        let mut bytes = Vec::new();
+        // A block may be asked for more often than there is host memory for.
+        bytes
+            .try_reserve_exact(requested as usize)
+            .map_err(|_| Error::OutOfMemory { device: DEVICE.to_owned(), requested })?;
         for &block in export.blocks {
             for layer in 0..cache.spec.layers {
                 for (kind, memory) in [(Kind::Keys, &k), (Kind::Values, &v)] {

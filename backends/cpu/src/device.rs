@@ -41,7 +41,7 @@ impl Cpu {
     /// The CPU with these options.
     ///
     /// # Errors
-    /// The threads could not be started.
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) threads, or they could not be started.
     pub fn new(options: Options) -> Result<Self> {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         let threads = Threads::new(options.threads.unwrap_or_else(cores))?;

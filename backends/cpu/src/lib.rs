@@ -43,6 +43,7 @@ pub use rope::CpuRopePlan;
 pub use sampling::CpuSamplingPlan;
 pub use simd::Tier;
 pub use stream::{CpuStream, Done, Ready};
+pub use threads::MAX_THREADS;
 
 /// The error of a form that the contract has and this backend does not.
 fn unsupported(operator: &'static str, reason: &str, spec: &dyn std::fmt::Debug) -> halite_hal::Error {

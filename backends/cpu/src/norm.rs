@@ -15,11 +15,16 @@ use halite_kernels::{
 };
 
 impl Norm for Cpu {
-    fn norm_supports(&self, _spec: &NormSpec) -> Support {
-        Support::Native
+    fn norm_supports(&self, spec: &NormSpec) -> Support {
+        if spec.dtype.is_float() {
+            Support::Native
+        } else {
+            Support::No(format!("{}: floating-point types are built", spec.dtype))
+        }
     }
 
     fn norm(&self, _stream: &mut CpuStream, args: Checked<NormArgs<'_, Self>>) -> Result<()> {
+        self.norm_supports(args.spec).require("norm", self, args.spec)?;
         with_float!(args.spec.dtype, Float => {
             let x = read::<Float>(args.x)?;
             let weight = read::<f32>(args.weight)?;
@@ -100,10 +105,11 @@ impl Cpu {
         q: &Tensor<Cpu>,
         scales: &Tensor<Cpu>,
     ) -> Result<()> {
+        let scales_are_flat = scales.dims().len() == 1;
         let (mut q, mut scales) = (write::<i8>(q)?, write::<f32>(scales)?);
         let (layout, scale_layout) = (q.rows, scales.rows);
-        // Scales are [tokens] or [tokens, heads]: either way one step of the outer dimension is a token's.
-        let scale_stride = if rows.inner == 1 { 1 } else { scale_layout.outer_stride };
+        // Scales of [tokens] are one row of a step of 1; those of [tokens, heads], with one head too, may be strided.
+        let scale_stride = if scales_are_flat { 1 } else { scale_layout.outer_stride };
         let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 2);
         let tasks = q
             .data()

@@ -14,11 +14,16 @@ use halite_kernels::{
 };
 
 impl Quantize for Cpu {
-    fn quantize_supports(&self, _spec: &QuantizeSpec) -> Support {
-        Support::Native
+    fn quantize_supports(&self, spec: &QuantizeSpec) -> Support {
+        if spec.input.is_float() {
+            Support::Native
+        } else {
+            Support::No(format!("{}: floating-point types are built", spec.input))
+        }
     }
 
     fn quantize(&self, _stream: &mut CpuStream, args: Checked<QuantizeArgs<'_, Self>>) -> Result<()> {
+        self.quantize_supports(args.spec).require("quantize", self, args.spec)?;
         with_float!(args.spec.input, Float => {
             let x = read::<Float>(args.x)?;
             let (mut q, mut scales) = (write::<i8>(args.q)?, write::<f32>(args.scales)?);

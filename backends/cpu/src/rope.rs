@@ -48,7 +48,7 @@ impl Rope for Cpu {
         let pairs = max_tokens.saturating_mul(spec.rotary_dim / 2);
         turns.try_reserve_exact(pairs).map_err(|_| halite_hal::Error::OutOfMemory {
             device: crate::buffer::DEVICE.to_owned(),
-            requested: pairs as u64 * 8,
+            requested: (pairs as u64).saturating_mul(8),
         })?;
         Ok(CpuRopePlan { spec: spec.clone(), max_tokens, frequencies: spec.frequencies(), turns, tokens: 0 })
     }

@@ -9,6 +9,10 @@ use halite_hal::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{Mutex, PoisonError};
 
+/// The most threads of a device. Idle workers look for work at all others in turn, so that what waking one costs grows
+/// with their number; more than this are an oversight.
+pub const MAX_THREADS: usize = 1024;
+
 /// The caller and its workers.
 #[derive(Debug)]
 pub(crate) struct Threads {
@@ -21,6 +25,10 @@ impl Threads {
     /// `count` threads, the caller's included; 0 counts as 1.
     pub(crate) fn new(count: usize) -> Result<Self> {
         let count = count.max(1);
+        if count > MAX_THREADS {
+            let (got, limit) = (count as u64, MAX_THREADS as u64);
+            return Err(Error::Limit { operator: DEVICE, argument: "threads", got, limit });
+        }
         let build =
             || ThreadPoolBuilder::new().num_threads(count - 1).thread_name(|i| format!("halite-{i}")).build();
         let pool = (count > 1).then(build).transpose().map_err(|error| Error::Device {
@@ -102,6 +110,14 @@ mod tests {
                     "{count} threads, {tasks} tasks"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn too_many_threads_are_refused() {
+        for count in [MAX_THREADS + 1, usize::MAX] {
+            let error = Threads::new(count).unwrap_err();
+            assert!(matches!(error, Error::Limit { argument: "threads", .. }), "{error}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Looking inside a model: the likelihood of given tokens, and logits.
 
-use super::{Active, Engine, Event, Request, RequestId, own_domain, probe::Probe};
+use super::{Active, Engine, Event, Request, RequestId, probe::Probe};
 use crate::schedule::{AdmissionError, FinishReason};
 use crate::{EngineError, Result};
 
@@ -46,9 +46,7 @@ impl Engine {
 
     /// Runs `prompt` through the model for what `probe` reads from it.
     fn probe(&mut self, prompt: &[u32], probe: Probe) -> Result<Probe> {
-        self.probes += 1;
-        let request = Request::new(prompt.to_vec(), 1).domain(own_domain(self.probes));
-        let id = self.admit(request, Some(probe))?;
+        let id = self.admit(Request::new(prompt.to_vec(), 1), Some(probe))?;
         let ended = self.wait_for(id);
         match (ended, self.active.remove(&id)) {
             (Ok(FinishReason::Error(message)), _) => Err(EngineError::Unanswered(message)),

@@ -2,7 +2,7 @@
 
 use super::{Engine, Event, Request, RequestId};
 use crate::schedule::{FinishReason, Finished};
-use crate::text::StreamDecoder;
+use crate::text::AnswerText;
 use crate::{EngineError, Result};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Generation {
-    /// The answer's text, without control tokens.
+    /// The answer's text, without control tokens and up to the first stop string.
     pub text: String,
     /// Its tokens, why it ended, and what the scheduler counted.
     pub finished: Finished,
@@ -35,16 +35,16 @@ impl Generation {
 }
 
 impl Engine {
-    /// Answers one request, handing over the text as it becomes certain: a piece never ends inside a character, and
-    /// the pieces put together are [`Generation::text`]. Other requests go on meanwhile; their events wait.
+    /// Answers one request, handing over the text as it becomes certain: a piece never ends inside a character
+    /// or a stop string, and the pieces put together are [`Generation::text`]. Other requests go on meanwhile; their events wait.
     ///
     /// # Errors
     /// As [`Engine::add`]; [`EngineError::Unanswered`] where the device failed.
     pub fn generate(&mut self, request: Request, delta: &mut dyn FnMut(&str)) -> Result<Generation> {
         let started = Instant::now();
+        let certain = AnswerText::new(&self.tokenizer, &request.stop_strings)?;
+        let mut answer = Answer { certain, text: String::new(), first_token: None };
         let id = self.add(request)?;
-        let mut answer =
-            Answer { decoder: self.tokenizer.stream_decoder(), text: String::new(), first_token: None };
         let finished = match self.follow(id, &mut answer, started, delta) {
             Ok(finished) => finished,
             Err(error) => {
@@ -52,7 +52,7 @@ impl Engine {
                 return Err(error);
             }
         };
-        let rest = answer.decoder.finish();
+        let rest = answer.certain.finish();
         if !rest.is_empty() {
             delta(&rest);
             answer.text.push_str(&rest);
@@ -78,7 +78,7 @@ impl Engine {
                 match event {
                     Event::Token { token, .. } => {
                         answer.first_token.get_or_insert_with(|| started.elapsed());
-                        let piece = answer.decoder.push(token)?;
+                        let piece = answer.certain.push(token)?;
                         if !piece.is_empty() {
                             delta(&piece);
                             answer.text.push_str(&piece);
@@ -96,7 +96,7 @@ impl Engine {
 
 /// An answer on its way.
 struct Answer {
-    decoder: StreamDecoder,
+    certain: AnswerText,
     text: String,
     first_token: Option<Duration>,
 }

@@ -9,7 +9,8 @@ use std::path::Path;
 
 impl Engine {
     /// Loads a model file onto a device. Weights are converted one at a time: besides them, the KV cache and the mapped
-    /// file, memory for one of them is needed.
+    /// file, memory for one of them is needed. Conversion runs in the calling thread's rayon pool, by default the
+    /// global one of a thread a core, whatever the device's own threads.
     ///
     /// # Errors
     /// The file cannot be read or is damaged, the model is of an unknown kind or contradicts itself, options do not fit

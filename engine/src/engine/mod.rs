@@ -12,11 +12,9 @@ pub use request::Request;
 
 use crate::model::ModelError;
 use crate::runner::{ModelInfo, Runner};
-use crate::schedule::{
-    BlockCounts, CacheDomain, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent,
-};
-use crate::text::{ChatInput, ChatMessage, ChatTemplate, SpecialTokens, Tokenizer, encode_chat};
-use crate::{EngineError, EngineOptions, PrefixReuse, Result};
+use crate::schedule::{BlockCounts, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent};
+use crate::text::{AnswerText, ChatInput, ChatMessage, ChatTemplate, SpecialTokens, Tokenizer, encode_chat};
+use crate::{EngineError, EngineOptions, PrefixReuse, Result, schedule};
 use halite_kernels::sampling::SamplingParams;
 use probe::Probe;
 use std::collections::BTreeMap;
@@ -54,12 +52,13 @@ pub struct Engine {
     active: BTreeMap<RequestId, Active>,
     /// Events of others that came up while one request was waited for.
     pending: Vec<Event>,
-    probes: u64,
 }
 
 /// What the engine keeps of an unfinished request besides what the scheduler keeps.
 struct Active {
     sampling: SamplingParams,
+    /// Where stop strings are looked for; `None`: there are none.
+    text: Option<AnswerText>,
     probe: Option<Probe>,
 }
 
@@ -87,7 +86,7 @@ impl Engine {
         let mut config = SchedulerConfig::new(blocks, info.block_size, info.context)
             .max_batch_tokens(max_batch_tokens)
             .max_sequences(options.max_sequences.min(limits.max_sequences))
-            .prefill_chunk(max_batch_tokens)
+            .prefill_chunk(options.prefill_chunk.unwrap_or(max_batch_tokens).min(max_batch_tokens))
             .max_waiting(options.max_waiting);
         if options.prefix_reuse == PrefixReuse::On {
             config = config.prefix_caching(secret_key());
@@ -99,7 +98,6 @@ impl Engine {
             template,
             active: BTreeMap::new(),
             pending: Vec::new(),
-            probes: 0,
         })
     }
 
@@ -156,19 +154,25 @@ impl Engine {
     ///
     /// # Errors
     /// An empty prompt, one beyond the context or the KV cache, `max_tokens` of 0, a token that the model does not
-    /// have, sampling parameters out of range, or a full queue. Other requests are not touched.
+    /// have, sampling parameters or stop strings out of range, or a full queue. Other requests are not touched.
     pub fn add(&mut self, request: Request) -> Result<RequestId> {
         self.admit(request, None)
     }
 
     fn admit(&mut self, request: Request, probe: Option<Probe>) -> Result<RequestId> {
-        let Request { prompt, max_tokens, sampling, stop_tokens, domain } = request;
+        let Request { prompt, max_tokens, sampling, stop_tokens, stop_strings, domain } = request;
         self.check_tokens(&prompt)?;
         sampling.check()?;
-        let scheduled =
-            crate::schedule::Request::new(prompt, max_tokens).stop_tokens(stop_tokens).domain(domain);
+        let text = AnswerText::new(&self.tokenizer, &stop_strings)?;
+        // A probe reads from every row, and rows of a reused prefix are not computed.
+        let prefix_reuse = if probe.is_some() { PrefixReuse::Off } else { PrefixReuse::On };
+        let scheduled = schedule::Request::new(prompt, max_tokens)
+            .stop_tokens(stop_tokens)
+            .domain(domain)
+            .prefix_reuse(prefix_reuse);
         let id = self.scheduler.add(scheduled)?;
-        self.active.insert(id, Active { sampling, probe });
+        let text = (!stop_strings.is_empty()).then_some(text);
+        self.active.insert(id, Active { sampling, text, probe });
         Ok(id)
     }
 
@@ -242,9 +246,4 @@ fn secret_key() -> CacheKey {
         to.copy_from_slice(&from.to_le_bytes());
     }
     CacheKey::from_bytes(bytes)
-}
-
-/// The domain of a request whose rows are all wanted: it shares nothing, as a reused prefix is not computed.
-fn own_domain(number: u64) -> CacheDomain {
-    CacheDomain::new().tenant(format!("\0probe {number}"))
 }

@@ -16,18 +16,23 @@ pub struct Request {
     /// Token ids that end the answer; they are not part of it. Usually the model's own,
     /// [`Engine::stop_tokens`](crate::Engine::stop_tokens).
     pub stop_tokens: Vec<u32>,
+    /// Texts that end the answer: at most 64, of 1 to 4096 bytes each. The tokens that spell one count as generated;
+    /// its text is left out by [`Engine::generate`](crate::Engine::generate) and
+    /// [`AnswerText`](crate::text::AnswerText).
+    pub stop_strings: Vec<String>,
     /// Who may share this prompt's KV.
     pub domain: CacheDomain,
 }
 
 impl Request {
-    /// A greedy request without stop tokens, in the default domain.
+    /// A greedy request that nothing but `max_tokens` ends, in the default domain.
     pub fn new(prompt: Vec<u32>, max_tokens: usize) -> Self {
         Self {
             prompt,
             max_tokens,
             sampling: SamplingParams::greedy(),
             stop_tokens: Vec::new(),
+            stop_strings: Vec::new(),
             domain: CacheDomain::new(),
         }
     }
@@ -43,6 +48,13 @@ impl Request {
     #[must_use]
     pub fn stop_tokens(mut self, tokens: impl Into<Vec<u32>>) -> Self {
         self.stop_tokens = tokens.into();
+        self
+    }
+
+    /// Sets the texts that end the answer.
+    #[must_use]
+    pub fn stop_strings(mut self, strings: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.stop_strings = strings.into_iter().map(Into::into).collect();
         self
     }
 

@@ -3,12 +3,12 @@
 use super::{Engine, Event, id_of};
 use crate::Result;
 use crate::runner::{SequencePart, StepBatch, StepOutput};
-use crate::schedule::StepPlan;
+use crate::schedule::{FinishReason, StepPlan};
 
 impl Engine {
     /// Computes one step for the requests whose turn it is, and says what happened. Without requests nothing happens.
     ///
-    /// A step that the device fails ends the requests in it, with [`FinishReason::Error`](crate::FinishReason::Error),
+    /// A step that the device fails ends the requests in it, with [`FinishReason::Error`],
     /// and gives their memory back; the others go on with the next step.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl Engine {
             return Ok(Vec::new());
         }
         let batch = self.batch(&plan);
-        let events = match self.runner.step(&batch) {
+        let mut events = match self.runner.step(&batch) {
             Ok(output) => {
                 self.record_probes(&plan, &output);
                 let wanting = plan.sequences.iter().filter(|part| part.wants_logits);
@@ -41,6 +41,7 @@ impl Engine {
                 failed.map(Event::Finished).collect()
             }
         };
+        self.end_at_stop_strings(&mut events);
         for event in &events {
             if let Event::Finished(finished) = event {
                 // A probe outlives its request, until the caller that waits for it takes it.
@@ -50,6 +51,30 @@ impl Engine {
             }
         }
         Ok(events)
+    }
+
+    /// Ends the answers in which a stop string is complete now.
+    fn end_at_stop_strings(&mut self, events: &mut Vec<Event>) {
+        let mut stopped = Vec::new();
+        for event in &*events {
+            let Event::Token { id, token } = event else { continue };
+            let Some(text) = self.active.get_mut(id).and_then(|active| active.text.as_mut()) else {
+                continue;
+            };
+            // An id beyond the vocabulary, which a padded output layer can give, spells nothing.
+            if text.push(*token).is_ok() && text.is_stopped() {
+                stopped.push(*id);
+            }
+        }
+        for event in events.iter_mut() {
+            // The last token that there was room for completed it.
+            if let Event::Finished(finished) = event
+                && stopped.contains(&finished.id)
+            {
+                finished.reason = FinishReason::Stop;
+            }
+        }
+        events.extend(stopped.into_iter().filter_map(|id| self.scheduler.stop(id)).map(Event::Finished));
     }
 
     /// Steps until `id` has an event; those of others wait for [`step`](Self::step).
@@ -75,7 +100,7 @@ impl Engine {
             }
             if part.wants_logits {
                 // The drawn token's own position: a seed gives the same answer however the prompt is cut.
-                batch.samples.push((rows.end - 1, active.sampling.clone().at(part.kv_len as u64)));
+                batch.samples.push((rows.end - 1, active.sampling.clone().at(part.range.end as u64)));
             }
         }
         batch

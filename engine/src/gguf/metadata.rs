@@ -149,32 +149,6 @@ impl Metadata {
         })
     }
 
-    /// An array of non-negative integers, stored with any width.
-    pub fn u64s(&self, key: &str) -> Result<Vec<u64>, GgufError> {
-        required(key, self.opt_u64s(key))
-    }
-
-    /// Like [`Self::u64s`], `None` where the key is missing.
-    pub fn opt_u64s(&self, key: &str) -> Result<Option<Vec<u64>>, GgufError> {
-        fn all<T: Copy + Into<i128>>(key: &str, from: &[T]) -> Result<Vec<u64>, GgufError> {
-            from.iter().map(|&x| fit(key, "array of u64", x.into())).collect()
-        }
-        self.opt(key, "array of integers", |value| {
-            Some(match array(value)? {
-                Array::U8(x) => all(key, x),
-                Array::I8(x) => all(key, x),
-                Array::U16(x) => all(key, x),
-                Array::I16(x) => all(key, x),
-                Array::U32(x) => all(key, x),
-                Array::I32(x) => all(key, x),
-                Array::U64(x) => all(key, x),
-                Array::I64(x) => all(key, x),
-                _ => return None,
-            })
-        })?
-        .transpose()
-    }
-
     fn opt<'a, T>(
         &'a self,
         key: &str,

@@ -66,21 +66,21 @@ pub(super) struct Buffers<B: Backend> {
     /// I32 `[tokens]`.
     pub(super) ids: Tensor<B>,
     /// The hidden states, before a layer and after it: F32 `[tokens, hidden]`.
-    pub(super) x: Tensor<B>,
-    /// The hidden states between attention and feed-forward. A residual and its output must be apart, hence two.
-    pub(super) mid: Tensor<B>,
+    pub(super) hidden: Tensor<B>,
+    /// The same between attention and feed-forward. A residual and its output must be apart, hence two.
+    pub(super) residual: Tensor<B>,
     /// What a norm gives: `[tokens, hidden]`.
     pub(super) normed: Input<B>,
     /// Queries, keys and values side by side: F32 `[tokens, query + 2 · kv]`.
     pub(super) qkv: Tensor<B>,
     /// What attention gives: F32 `[tokens, query]`.
-    pub(super) mixed: Tensor<B>,
+    pub(super) attn_out: Tensor<B>,
     /// The same, as the layer after it reads it.
-    pub(super) mixed_input: Input<B>,
+    pub(super) attn_out_input: Input<B>,
     /// What the gated layer gives: F32 `[tokens, ffn]`.
-    pub(super) gated: Tensor<B>,
+    pub(super) ffn_act: Tensor<B>,
     /// The same, as the layer after it reads it.
-    pub(super) gated_input: Input<B>,
+    pub(super) ffn_act_input: Input<B>,
 }
 
 impl<B: Backend> Buffers<B> {
@@ -91,17 +91,17 @@ impl<B: Backend> Buffers<B> {
         tokens: usize,
     ) -> Result<Self> {
         let f32 = |columns: usize| Tensor::new(device, DType::F32, &[tokens, columns]);
-        let (mixed, gated) = (f32(config.query_width())?, f32(config.ffn)?);
+        let (attn_out, ffn_act) = (f32(config.query_width())?, f32(config.ffn)?);
         Ok(Self {
             ids: Tensor::new(device, DType::I32, &[tokens])?,
-            x: f32(config.hidden)?,
-            mid: f32(config.hidden)?,
+            hidden: f32(config.hidden)?,
+            residual: f32(config.hidden)?,
             normed: Input::new(device, format, tokens, config.hidden)?,
             qkv: f32(config.query_width() + 2 * config.kv_width())?,
-            mixed_input: Input::of(device, format, &mixed)?,
-            mixed,
-            gated_input: Input::of(device, format, &gated)?,
-            gated,
+            attn_out_input: Input::of(device, format, &attn_out)?,
+            attn_out,
+            ffn_act_input: Input::of(device, format, &ffn_act)?,
+            ffn_act,
         })
     }
 
@@ -110,14 +110,14 @@ impl<B: Backend> Buffers<B> {
         let rows = |tensor: &Tensor<B>| tensor.narrow(0, 0..tokens);
         Ok(Self {
             ids: rows(&self.ids)?,
-            x: rows(&self.x)?,
-            mid: rows(&self.mid)?,
+            hidden: rows(&self.hidden)?,
+            residual: rows(&self.residual)?,
             normed: self.normed.narrow(tokens)?,
             qkv: rows(&self.qkv)?,
-            mixed: rows(&self.mixed)?,
-            mixed_input: self.mixed_input.narrow(tokens)?,
-            gated: rows(&self.gated)?,
-            gated_input: self.gated_input.narrow(tokens)?,
+            attn_out: rows(&self.attn_out)?,
+            attn_out_input: self.attn_out_input.narrow(tokens)?,
+            ffn_act: rows(&self.ffn_act)?,
+            ffn_act_input: self.ffn_act_input.narrow(tokens)?,
         })
     }
 }
@@ -138,15 +138,7 @@ pub(super) struct OutputBuffers<B: Backend> {
     pub(super) log_probs: Tensor<B>,
 }
 
-/// Logits take no more memory than this, unless one row does.
-const LOGITS_BYTES: usize = 64 << 20;
-
 impl<B: Backend> OutputBuffers<B> {
-    /// Rows that are served at a time, for steps of up to `tokens` tokens.
-    pub(super) fn max_rows(config: &ModelConfig, tokens: usize) -> usize {
-        (LOGITS_BYTES / (config.vocabulary * DType::F32.size())).clamp(1, tokens)
-    }
-
     pub(super) fn new(device: &B, config: &ModelConfig, format: WeightsFormat, rows: usize) -> Result<Self> {
         Ok(Self {
             rows: Tensor::new(device, DType::I32, &[rows])?,

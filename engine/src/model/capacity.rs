@@ -2,14 +2,50 @@
 
 use super::ModelConfig;
 use crate::options::{DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity};
+use crate::runner::StepLimits;
 use crate::{EngineError, Result};
+use halite_kernels::DType;
 use halite_kernels::cache::KvSpec;
+
+/// What there is room for, decided before anything is allocated.
+pub(super) struct Capacity {
+    /// The most tokens of a sequence.
+    pub(super) context: usize,
+    /// The KV cache's shape.
+    pub(super) kv: KvSpec,
+    /// KV blocks.
+    pub(super) kv_blocks: usize,
+    /// The largest step.
+    pub(super) limits: StepLimits,
+    /// Rows whose logits are computed at a time.
+    pub(super) max_output_rows: usize,
+}
+
+impl Capacity {
+    pub(super) fn new(config: &ModelConfig, options: &EngineOptions) -> Result<Self> {
+        let context = context(config, options)?;
+        let kv = KvSpec::new(config.layers, config.kv_heads, config.head_dim)
+            .with_block_size(options.block_size)
+            .with_dtype(options.kept_kv_dtype());
+        Ok(Self {
+            context,
+            kv_blocks: kv_blocks(&kv, context, options)?,
+            kv,
+            limits: StepLimits { max_tokens: options.max_batch_tokens, max_sequences: options.max_sequences },
+            max_output_rows: (LOGITS_BYTES / (config.vocabulary * DType::F32.size()))
+                .clamp(1, options.max_batch_tokens),
+        })
+    }
+}
+
+/// Logits take no more memory than this, unless one row does.
+const LOGITS_BYTES: usize = 64 << 20;
 
 /// Tokens a sequence has room for in [`KvCapacity::Auto`], where all run at once.
 const AUTO_TOKENS_PER_SEQUENCE: usize = 256;
 
 /// The most tokens of a sequence.
-pub(super) fn context(config: &ModelConfig, options: &EngineOptions) -> Result<usize> {
+fn context(config: &ModelConfig, options: &EngineOptions) -> Result<usize> {
     match options.context {
         None => Ok(config.context.min(DEFAULT_CONTEXT)),
         Some(tokens) if (2..=config.context).contains(&tokens) => Ok(tokens),
@@ -20,15 +56,8 @@ pub(super) fn context(config: &ModelConfig, options: &EngineOptions) -> Result<u
     }
 }
 
-/// The KV cache's shape.
-pub(super) fn kv_spec(config: &ModelConfig, options: &EngineOptions) -> KvSpec {
-    KvSpec::new(config.layers, config.kv_heads, config.head_dim)
-        .with_block_size(options.block_size)
-        .with_dtype(options.kept_kv_dtype())
-}
-
 /// The number of KV blocks.
-pub(super) fn kv_blocks(spec: &KvSpec, context: usize, options: &EngineOptions) -> Result<usize> {
+fn kv_blocks(spec: &KvSpec, context: usize, options: &EngineOptions) -> Result<usize> {
     let block_bytes = spec.block_bytes()?;
     let within = |bytes: u64| usize::try_from(bytes / block_bytes).unwrap_or(usize::MAX);
     let blocks = match options.kv {

@@ -1,30 +1,32 @@
 //! The decoder of the Llama family (Touvron et al. 2023, arXiv:2302.13971), once for every backend.
 //!
 //! ```text
-//! x = embedding[ids]
+//! hidden = embedding[ids]
 //! for each layer:
-//!     q, k, v = split(norm(x) · W_qkvᵀ)      q, k turned by their positions; k, v into the cache
-//!     m = x + attention(q, cache) · W_oᵀ
-//!     x = m + (silu(norm(m) · W_gateᵀ) · (norm(m) · W_upᵀ)) · W_downᵀ
-//! logits = norm(x[wanted rows]) · W_outputᵀ
+//!     q, k, v = split(norm(hidden) · W_qkvᵀ)      q, k turned by their positions; k, v into the cache
+//!     residual = hidden + attention(q, cache) · W_oᵀ
+//!     n = norm(residual)
+//!     hidden = residual + (silu(n · W_gateᵀ) · (n · W_upᵀ)) · W_downᵀ
+//! logits = norm(hidden[wanted rows]) · W_outputᵀ
 //! ```
 //!
 //! Activations are F32 between operators. Before W8A8 weights they are quantised per token: by the norm itself where
 //! one comes before the layer, otherwise by an operator of its own.
 
+use super::ModelConfig;
 use super::buffers::{Buffers, OutputBuffers};
+use super::capacity::Capacity;
+use super::plans::Plans;
 use super::queue::Queue;
 use super::weights::{LayerWeights, Weights};
-use super::{ModelConfig, capacity};
 use crate::gguf::GgufFile;
 use crate::runner::{ModelInfo, StepLimits};
-use crate::{EngineOptions, LoadProgress, Result};
-use halite_hal::Stream;
-use halite_kernels::attention::{AttentionArgs, AttentionCapacity, AttentionSpec};
+use crate::{EngineOptions, LoadProgress, Result, WeightsFormat};
+use halite_hal::{DeviceInfo, Stream};
+use halite_kernels::attention::AttentionArgs;
 use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::norm::NormSpec;
-use halite_kernels::sampling::SamplingSpec;
 use halite_kernels::{Backend, DType, Tensor};
 
 /// A model on a device: weights, KV cache, plans and working memory.
@@ -42,14 +44,6 @@ pub(super) struct Decoder<B: Backend> {
     pub(super) limits: StepLimits,
 }
 
-/// The tables that are updated once a step.
-pub(super) struct Plans<B: Backend> {
-    pub(super) slots: B::Slots,
-    pub(super) rope: B::RopePlan,
-    pub(super) attention: B::AttentionPlan,
-    pub(super) sampling: B::SamplingPlan,
-}
-
 impl<B: Backend> Decoder<B> {
     /// Loads a file's model.
     pub(super) fn load(
@@ -60,68 +54,27 @@ impl<B: Backend> Decoder<B> {
     ) -> Result<Self> {
         options.check()?;
         let config = ModelConfig::read(file)?;
-        let context = capacity::context(&config, options)?;
-        let kv = capacity::kv_spec(&config, options);
-        let kv_blocks = capacity::kv_blocks(&kv, context, options)?;
-        let (max_tokens, format) = (options.max_batch_tokens, options.weights);
-
-        // What is refused should be refused before the weights are converted.
-        let attention_spec = AttentionSpec::causal(config.query_heads, kv.clone());
-        let rope_spec = config.rope(context);
-        let sampling_spec = SamplingSpec::new(config.vocabulary);
-        device.cache_supports(&kv).require("cache", &device, &kv)?;
-        device.attention_supports(&attention_spec).require("attention", &device, &attention_spec)?;
-        device.rope_supports(&rope_spec).require("rope", &device, &rope_spec)?;
-        device.sampling_supports(&sampling_spec).require("sampling", &device, &sampling_spec)?;
+        let capacity = Capacity::new(&config, options)?;
+        let (max_tokens, format) = (capacity.limits.max_tokens, options.weights);
 
         let mut stream = device.stream()?;
-        let cache = device.kv_cache(&kv, kv_blocks)?;
-        let max_output_rows = OutputBuffers::<B>::max_rows(&config, max_tokens);
-        let attention_capacity = AttentionCapacity {
-            max_tokens,
-            max_sequences: options.max_sequences,
-            max_blocks_per_sequence: context.div_ceil(options.block_size),
-            cache_blocks: kv_blocks,
-        };
-        let plans = Plans {
-            slots: device.slots_plan(&cache, max_tokens)?,
-            rope: device.rope_plan(&rope_spec, max_tokens)?,
-            attention: device.attention_plan(&attention_spec, &attention_capacity)?,
-            sampling: device.sampling_plan(&sampling_spec, max_output_rows)?,
-        };
+        device.cache_supports(&capacity.kv).require("cache", &device, &capacity.kv)?;
+        let cache = device.kv_cache(&capacity.kv, capacity.kv_blocks)?;
+        let plans = Plans::new(&device, &cache, &config, &capacity)?;
         let buffers = Buffers::new(&device, &config, format, max_tokens)?;
-        let output = OutputBuffers::new(&device, &config, format, max_output_rows)?;
+        let output = OutputBuffers::new(&device, &config, format.output_layer(), capacity.max_output_rows)?;
         let weights = Weights::load(&device, &mut stream, file, &config, format, progress)?;
 
         let layers = weights.layers.iter();
         let linears =
             layers.flat_map(|layer| [&layer.qkv, &layer.attention_out, &layer.gate_up, &layer.down]);
         let largest = linears.map(|packed| device.linear_workspace(packed, max_tokens)).max().unwrap_or(0);
-        let last = device.linear_workspace(&weights.output, max_output_rows);
+        let last = device.linear_workspace(&weights.output, capacity.max_output_rows);
         stream.reserve(largest.max(last).max(device.attention_workspace(&plans.attention)))?;
 
-        let info = ModelInfo {
-            layers: config.layers,
-            hidden: config.hidden,
-            query_heads: config.query_heads,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            vocabulary: config.vocabulary,
-            parameters: weights.parameters,
-            context,
-            model_context: config.context,
-            weights: format,
-            weight_bytes: weights.bytes,
-            kv_dtype: kv.dtype,
-            block_size: kv.block_size,
-            kv_blocks,
-            kv_bytes: kv.cache_bytes(kv_blocks)?,
-            device: device.info(),
-            architecture: config.architecture,
-            name: config.name,
-        };
-        let limits = StepLimits { max_tokens, max_sequences: options.max_sequences };
         let norm = NormSpec::rms(config.norm_eps);
+        let info = model_info(config, &capacity, format, &weights, device.info())?;
+        let Capacity { limits, max_output_rows, .. } = capacity;
         Ok(Self {
             device,
             stream,
@@ -137,13 +90,13 @@ impl<B: Backend> Decoder<B> {
         })
     }
 
-    /// Runs the layers over the step's token ids; the hidden states stay in the first rows of `buffers.x`.
+    /// Runs the layers over the step's token ids; the hidden states stay in the first rows of `buffers.hidden`.
     pub(super) fn forward(&mut self, ids: &[i32]) -> Result<()> {
         let step = self.buffers.narrow(ids.len())?;
         step.ids.write(&mut self.stream, ids)?;
         let mut queue = Queue { device: &self.device, stream: &mut self.stream };
         let table = &self.weights.embedding;
-        queue.gather(&table.spec(), table.as_argument(), &step.ids, &step.x)?;
+        queue.gather(&table.spec(), table.as_argument(), &step.ids, &step.hidden)?;
         let heads = Heads::new(&step, &self.info)?;
         let layers = Layers { norm: &self.norm, plans: &self.plans, cache: &self.cache };
         for (layer, weights) in self.weights.layers.iter().enumerate() {
@@ -158,14 +111,14 @@ impl<B: Backend> Decoder<B> {
         let first = rows.first().copied().unwrap_or(0);
         let side_by_side = rows.iter().enumerate().all(|(index, &row)| row == first + index);
         let x = if side_by_side {
-            self.buffers.x.narrow(0, first..first + rows.len())?
+            self.buffers.hidden.narrow(0, first..first + rows.len())?
         } else {
             // Rows of a table by their ids: the embedding operator, with the hidden states as its table.
             let ids: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
             out.rows.write(&mut self.stream, &ids)?;
             let mut queue = Queue { device: &self.device, stream: &mut self.stream };
             let spec = EmbeddingSpec::new(TableFormat::Float(DType::F32));
-            queue.gather(&spec, EmbeddingTable::Float(&self.buffers.x), &out.rows, &out.gathered)?;
+            queue.gather(&spec, EmbeddingTable::Float(&self.buffers.hidden), &out.rows, &out.gathered)?;
             out.gathered
         };
         let mut queue = Queue { device: &self.device, stream: &mut self.stream };
@@ -173,6 +126,37 @@ impl<B: Backend> Decoder<B> {
         queue.linear(&out.normed, &self.weights.output, None, &out.logits)?;
         Ok(out.logits)
     }
+}
+
+/// What a person asks for, once all is loaded.
+fn model_info<B: Backend>(
+    config: ModelConfig,
+    capacity: &Capacity,
+    format: WeightsFormat,
+    weights: &Weights<B>,
+    device: DeviceInfo,
+) -> Result<ModelInfo> {
+    let kv = &capacity.kv;
+    Ok(ModelInfo {
+        layers: config.layers,
+        hidden: config.hidden,
+        query_heads: config.query_heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        vocabulary: config.vocabulary,
+        parameters: weights.parameters,
+        context: capacity.context,
+        model_context: config.context,
+        weights: format,
+        weight_bytes: weights.bytes,
+        kv_dtype: kv.dtype,
+        block_size: kv.block_size,
+        kv_blocks: capacity.kv_blocks,
+        kv_bytes: kv.cache_bytes(capacity.kv_blocks)?,
+        device,
+        architecture: config.architecture,
+        name: config.name,
+    })
 }
 
 /// Views of a step's queries, keys and values, `[tokens, heads, head_dim]`.
@@ -183,7 +167,7 @@ struct Heads<B: Backend> {
     /// Queries and keys: they lie side by side and turn in one call.
     qk: Tensor<B>,
     /// What attention gives.
-    mixed: Tensor<B>,
+    attn_out: Tensor<B>,
 }
 
 impl<B: Backend> Heads<B> {
@@ -196,7 +180,7 @@ impl<B: Backend> Heads<B> {
             k: part(query, kv)?,
             v: part(query + kv, kv)?,
             qk: part(0, query + kv)?,
-            mixed: step.mixed.split_last(dim)?,
+            attn_out: step.attn_out.split_last(dim)?,
         })
     }
 }
@@ -209,7 +193,7 @@ struct Layers<'a, B: Backend> {
 }
 
 impl<B: Backend> Layers<'_, B> {
-    /// One layer: from `step.x` to `step.x`.
+    /// One layer: from `step.hidden` to `step.hidden`.
     fn layer(
         &self,
         queue: &mut Queue<'_, B>,
@@ -219,7 +203,7 @@ impl<B: Backend> Layers<'_, B> {
         heads: &Heads<B>,
     ) -> Result<()> {
         let (plans, cache) = (self.plans, self.cache);
-        queue.norm(self.norm, &step.x, &weights.attention_norm, &step.normed)?;
+        queue.norm(self.norm, &step.hidden, &weights.attention_norm, &step.normed)?;
         queue.linear(&step.normed, &weights.qkv, None, &step.qkv)?;
         queue.rope(&plans.rope, &heads.qk)?;
         queue.cache_write(CacheWriteArgs { slots: &plans.slots, cache, layer, k: &heads.k, v: &heads.v })?;
@@ -228,15 +212,15 @@ impl<B: Backend> Layers<'_, B> {
             cache,
             layer,
             q: &heads.q,
-            out: &heads.mixed,
+            out: &heads.attn_out,
             log_sum_exp: None,
         })?;
-        queue.quantize(&step.mixed, &step.mixed_input)?;
-        queue.linear(&step.mixed_input, &weights.attention_out, Some(&step.x), &step.mid)?;
+        queue.quantize(&step.attn_out, &step.attn_out_input)?;
+        queue.linear(&step.attn_out_input, &weights.attention_out, Some(&step.hidden), &step.residual)?;
 
-        queue.norm(self.norm, &step.mid, &weights.ffn_norm, &step.normed)?;
-        queue.linear(&step.normed, &weights.gate_up, None, &step.gated)?;
-        queue.quantize(&step.gated, &step.gated_input)?;
-        queue.linear(&step.gated_input, &weights.down, Some(&step.mid), &step.x)
+        queue.norm(self.norm, &step.residual, &weights.ffn_norm, &step.normed)?;
+        queue.linear(&step.normed, &weights.gate_up, None, &step.ffn_act)?;
+        queue.quantize(&step.ffn_act, &step.ffn_act_input)?;
+        queue.linear(&step.ffn_act_input, &weights.down, Some(&step.residual), &step.hidden)
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod convert;
 mod decoder;
 mod error;
+mod plans;
 mod queue;
 mod rope_factors;
 mod run;

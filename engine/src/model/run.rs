@@ -54,17 +54,21 @@ impl<B: Backend> Decoder<B> {
     /// Checks what no operator checks; returns the token ids as operators take them.
     fn check(&self, batch: &StepBatch) -> Result<Vec<i32>> {
         let (rows, vocabulary) = (batch.tokens.len(), self.info.vocabulary);
-        expect("positions", format!("{rows}"), batch.positions.len(), |len| len == rows)?;
-        expect("slot_mapping", format!("{rows}"), batch.slot_mapping.len(), |len| len == rows)?;
-        let last = batch.cu_seqlens.last().map_or(0, |&last| last as usize);
-        expect("cu_seqlens", format!("offsets up to {rows}"), last, |last| last == rows)?;
-        let sequences = batch.sequences();
-        expect("block_tables", format!("{sequences}"), batch.block_tables.len(), |len| len == sequences)?;
+        for (argument, expected, got) in [
+            ("positions", rows, batch.positions.len()),
+            ("slot_mapping", rows, batch.slot_mapping.len()),
+            ("last of cu_seqlens", rows, batch.cu_seqlens.last().map_or(0, |&last| last as usize)),
+            ("block_tables", batch.sequences(), batch.block_tables.len()),
+        ] {
+            if got != expected {
+                return Err(refused(argument, expected.to_string(), got));
+            }
+        }
         let wanted = batch.samples.iter().map(|(row, _)| *row);
         let wanted =
             wanted.chain(batch.log_probs.iter().map(|(row, _)| *row)).chain(batch.logits.iter().copied());
-        if let Some(last) = wanted.max() {
-            expect("wanted row", format!("below {rows}"), last, |row| row < rows)?;
+        if let Some(row) = wanted.max().filter(|&row| row >= rows) {
+            return Err(refused("wanted row", format!("below {rows}"), row));
         }
         let targets = batch.log_probs.iter().map(|(_, token)| token);
         if let Some((index, &id)) =
@@ -85,9 +89,12 @@ impl<B: Backend> Decoder<B> {
         device.rope_update(stream, &mut plans.rope, &positions)?;
 
         let width = plans.attention.capacity().max_blocks_per_sequence;
-        let mut block_table = vec![-1; batch.sequences() * width];
-        for (row, blocks) in block_table.chunks_exact_mut(width).zip(&batch.block_tables) {
-            expect("blocks of a sequence", format!("at most {width}"), blocks.len(), |len| len <= width)?;
+        plans.block_table.clear();
+        plans.block_table.resize(batch.sequences() * width, -1);
+        for (row, blocks) in plans.block_table.chunks_exact_mut(width).zip(&batch.block_tables) {
+            if blocks.len() > width {
+                return Err(refused("blocks of a sequence", format!("at most {width}"), blocks.len()));
+            }
             for (entry, &block) in row.iter_mut().zip(blocks) {
                 *entry = i32::try_from(block).unwrap_or(i32::MAX);
             }
@@ -95,7 +102,7 @@ impl<B: Backend> Decoder<B> {
         let step = AttentionStep {
             cu_seqlens: &batch.cu_seqlens,
             kv_lens: &batch.kv_lens,
-            block_table: &block_table,
+            block_table: &plans.block_table,
         };
         let step = step.check(&plans.attention)?;
         Ok(device.attention_update(stream, &mut plans.attention, &step)?)
@@ -129,10 +136,6 @@ impl<B: Backend> Decoder<B> {
     }
 }
 
-/// `got`, where it is right, or the error that names it.
-fn expect(argument: &'static str, expected: String, got: usize, right: impl Fn(usize) -> bool) -> Result<()> {
-    if right(got) {
-        return Ok(());
-    }
-    Err(Error::Argument { operator: "step", argument, expected, got: got.to_string() }.into())
+fn refused(argument: &'static str, expected: String, got: usize) -> EngineError {
+    Error::Argument { operator: "step", argument, expected, got: got.to_string() }.into()
 }

@@ -10,6 +10,9 @@ use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::linear::{LinearSpec, WeightFormat};
 use halite_kernels::{Backend, DType, Tensor};
 
+/// The embedding table's tensor, the output layer's too where they are tied.
+const TABLE: &str = "token_embd.weight";
+
 /// All weights of a decoder.
 pub(super) struct Weights<B: Backend> {
     pub(super) embedding: Table<B>,
@@ -92,19 +95,22 @@ impl<B: Backend> Weights<B> {
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         let total = file.tensors().filter_map(|tensor| tensor.byte_len()).map(|bytes| bytes as u64).sum();
-        let mut loader = Loader { device, stream, file, format, progress, done: 0, total, kept: 0, read: 0 };
+        let mut loader = Loader { device, stream, file, progress, done: 0, total, kept: 0, read: 0 };
         let (hidden, ffn) = (config.hidden, config.ffn);
         let (query, kv) = (config.query_width(), config.kv_width());
 
-        let table = loader.matrix(&["token_embd.weight".to_owned()])?;
+        let table = loader.matrix(&[TABLE.to_owned()], format)?;
         let embedding = Table::new(loader.stream, &table, &[config.vocabulary, hidden])?;
         loader.kept += table.bytes();
-        let output_spec = linear_spec(format, hidden, config.vocabulary);
+        drop(table);
+        let output_format = format.output_layer();
+        let output_spec = linear_spec(output_format, hidden, config.vocabulary);
         let output = if config.tied {
+            // The table again, in the output layer's format. Its progress was counted above.
+            let table = HostMatrix::read(&[file.tensor(TABLE)?], output_format)?;
             loader.pack(&table, &output_spec)?
         } else {
-            drop(table);
-            loader.linear(&["output.weight".to_owned()], &output_spec)?
+            loader.linear(&["output.weight".to_owned()], output_format, &output_spec)?
         };
 
         let mut layers = Vec::with_capacity(config.layers);
@@ -115,12 +121,17 @@ impl<B: Backend> Weights<B> {
                 attention_norm: loader.vector(&name("attn_norm"))?,
                 qkv: loader.linear(
                     &[name("attn_q"), name("attn_k"), name("attn_v")],
+                    format,
                     &linear_spec(format, hidden, query + 2 * kv),
                 )?,
-                attention_out: loader.linear(&[name("attn_output")], &linear_spec(format, query, hidden))?,
+                attention_out: loader.linear(
+                    &[name("attn_output")],
+                    format,
+                    &linear_spec(format, query, hidden),
+                )?,
                 ffn_norm: loader.vector(&name("ffn_norm"))?,
-                gate_up: loader.linear(&[name("ffn_gate"), name("ffn_up")], &gate_up)?,
-                down: loader.linear(&[name("ffn_down")], &linear_spec(format, ffn, hidden))?,
+                gate_up: loader.linear(&[name("ffn_gate"), name("ffn_up")], format, &gate_up)?,
+                down: loader.linear(&[name("ffn_down")], format, &linear_spec(format, ffn, hidden))?,
             });
         }
         let final_norm = loader.vector("output_norm.weight")?;
@@ -134,7 +145,6 @@ struct Loader<'a, B: Backend> {
     device: &'a B,
     stream: &'a mut B::Stream,
     file: &'a GgufFile,
-    format: WeightsFormat,
     progress: &'a mut dyn FnMut(LoadProgress<'_>),
     /// Bytes of the file's tensors.
     done: u64,
@@ -147,16 +157,16 @@ struct Loader<'a, B: Backend> {
 
 impl<B: Backend> Loader<'_, B> {
     /// The rows of the named tensors, one below the other.
-    fn matrix(&mut self, names: &[String]) -> Result<HostMatrix> {
+    fn matrix(&mut self, names: &[String], format: WeightsFormat) -> Result<HostMatrix> {
         let parts =
             names.iter().map(|name| self.file.tensor(name)).collect::<std::result::Result<Vec<_>, _>>()?;
-        let matrix = HostMatrix::read(&parts, self.format)?;
+        let matrix = HostMatrix::read(&parts, format)?;
         parts.iter().for_each(|part| self.count(part));
         Ok(matrix)
     }
 
-    fn linear(&mut self, names: &[String], spec: &LinearSpec) -> Result<B::Packed> {
-        let matrix = self.matrix(names)?;
+    fn linear(&mut self, names: &[String], format: WeightsFormat, spec: &LinearSpec) -> Result<B::Packed> {
+        let matrix = self.matrix(names, format)?;
         self.pack(&matrix, spec)
     }
 

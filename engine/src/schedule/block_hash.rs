@@ -48,7 +48,7 @@ impl CacheDomain {
         self
     }
 
-    /// The low-rank adapter the KV is computed with.
+    /// The low-rank adapter the KV is computed with: the same tokens have other KV under another.
     #[must_use]
     pub fn adapter(mut self, adapter: impl Into<String>) -> Self {
         self.adapter = Some(adapter.into());

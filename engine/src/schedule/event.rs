@@ -7,7 +7,7 @@ use super::sequence::SequenceId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// A stop token was sampled.
+    /// A stop token was sampled, or whoever reads the answer found its end in it.
     Stop,
     /// `max_tokens`, the model's context or the KV cache was reached.
     Length,

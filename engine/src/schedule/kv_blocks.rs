@@ -6,12 +6,14 @@ use super::block_hash::{CacheDomain, CacheKey, Digest};
 use super::block_pool::{BlockCounts, BlockPool, BlockRef, BlockState};
 use super::config::{PrefixCaching, SchedulerConfig};
 use super::prefix_cache::{Parent, PrefixCache, PublicationId, Published};
+use super::request::PrefixReuse;
 
 /// The blocks of one sequence, in the order of its tokens.
 #[derive(Debug)]
 pub(super) struct BlockTable {
     pub(super) blocks: Vec<BlockRef>,
     domain: Arc<CacheDomain>,
+    reuse: PrefixReuse,
     /// How many of the first blocks are published or attached: shareable, and so never written again.
     published: usize,
     /// What the next block to publish stands after.
@@ -21,10 +23,10 @@ pub(super) struct BlockTable {
 }
 
 impl BlockTable {
-    pub(super) fn new(domain: CacheDomain) -> Self {
+    pub(super) fn new(domain: CacheDomain, reuse: PrefixReuse) -> Self {
         let domain = Arc::new(domain);
         let tip = Parent::Domain(domain.clone());
-        Self { blocks: Vec::new(), domain, published: 0, tip, digests: Vec::new() }
+        Self { blocks: Vec::new(), domain, reuse, published: 0, tip, digests: Vec::new() }
     }
 
     /// The digest of full block `index` of `tokens`, computed once.
@@ -96,7 +98,9 @@ impl KvBlocks {
     /// The longest run of cached blocks `tokens` begins with, short of its last token, whose logits are still wanted.
     pub(super) fn find_prefix(&self, table: &mut BlockTable, tokens: &[u32]) -> PrefixMatch {
         let mut found = PrefixMatch::default();
-        let Some(KeyedPrefixes { key, cache }) = &self.prefixes else { return found };
+        let (Some(KeyedPrefixes { key, cache }), PrefixReuse::On) = (&self.prefixes, table.reuse) else {
+            return found;
+        };
         let mut parent = Parent::Domain(table.domain.clone());
         let reusable = &tokens[..tokens.len().saturating_sub(1)];
         for (index, contents) in reusable.chunks_exact(self.block_size).enumerate() {
@@ -128,7 +132,9 @@ impl KvBlocks {
     /// back. So whoever holds a block also holds the published blocks before it, a block is never evicted before
     /// those that follow it, and nothing in the cache is out of reach.
     pub(super) fn publish(&mut self, table: &mut BlockTable, tokens: &[u32], computed: usize) {
-        let Some(KeyedPrefixes { key, cache }) = &mut self.prefixes else { return };
+        let (Some(KeyedPrefixes { key, cache }), PrefixReuse::On) = (&mut self.prefixes, table.reuse) else {
+            return;
+        };
         let size = self.block_size;
         while table.published < (computed / size).min(table.blocks.len()) {
             let index = table.published;
@@ -168,7 +174,7 @@ mod tests {
     use super::*;
 
     fn filled(kv: &mut KvBlocks, blocks: usize) -> BlockTable {
-        let mut table = BlockTable::new(CacheDomain::new());
+        let mut table = BlockTable::new(CacheDomain::new(), PrefixReuse::On);
         (0..blocks).for_each(|_| assert!(kv.grow(&mut table)));
         table
     }
@@ -204,7 +210,7 @@ mod tests {
         let mut table = filled(&mut kv, 4);
         kv.publish(&mut table, &tokens, 8);
         kv.release(&mut table);
-        let mut other = BlockTable::new(CacheDomain::new());
+        let mut other = BlockTable::new(CacheDomain::new(), PrefixReuse::On);
         for left in (0..4).rev() {
             assert_eq!(kv.find_prefix(&mut table, &tokens).blocks.len(), left + 1);
             assert!(kv.grow(&mut other));

@@ -56,6 +56,6 @@ pub use config::{ConfigError, PrefixCaching, SchedulerConfig};
 pub use event::{FinishReason, Finished, StepError, StepEvent};
 pub use invariants::InvariantViolation;
 pub use plan::{ScheduledSequence, StepId, StepPlan};
-pub use request::{AdmissionError, Request};
+pub use request::{AdmissionError, PrefixReuse, Request};
 pub use scheduler::Scheduler;
 pub use sequence::{SequenceId, SequenceStatus};

@@ -15,7 +15,7 @@ impl StepId {
     }
 }
 
-/// The part of one sequence in a step: queries for `range` that attend to the first `kv_len` tokens.
+/// The part of one sequence in a step: queries for `range` that attend to the first `range.end` tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScheduledSequence {
@@ -28,10 +28,9 @@ pub struct ScheduledSequence {
     /// Where the KV of each token goes, `block * block_size + offset`: `[range.len()]`. No two tokens of a step have
     /// the same slot, and none is in a block another sequence reads.
     pub slot_mapping: Vec<i64>,
-    /// The blocks of the first `kv_len` tokens: `[ceil(kv_len / block_size)]`.
+    /// The blocks of the first `range.end` tokens, which are in the KV cache once this step's are written:
+    /// `[ceil(range.end / block_size)]`.
     pub block_table: Vec<u32>,
-    /// Tokens in the KV cache once this step's are written: `range.end`.
-    pub kv_len: usize,
     /// Whether the range reaches the last known token, so that a token has to be sampled after it.
     pub wants_logits: bool,
 }

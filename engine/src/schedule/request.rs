@@ -2,9 +2,21 @@
 
 use super::block_hash::CacheDomain;
 
+/// Whether the KV of a prompt's beginning is kept and reused. It changes no answer, only when it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PrefixReuse {
+    /// Kept as long as nobody needs the memory, reused by requests of the same [`CacheDomain`].
+    #[default]
+    On,
+    /// Nothing is looked up, and everything is forgotten when a request ends.
+    Off,
+}
+
 /// A prompt to continue.
 ///
-/// It says nothing about blocks or caching but the [`CacheDomain`]: how memory is managed is not a caller's choice.
+/// Of caching it says only who may share its KV, and whether anybody may: how memory is managed is not a caller's
+/// choice.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
@@ -16,12 +28,20 @@ pub struct Request {
     pub stop_tokens: Vec<u32>,
     /// Who may share this prompt's KV.
     pub domain: CacheDomain,
+    /// `Off` where every token has to be computed, because something is read from each; it publishes nothing either.
+    pub prefix_reuse: PrefixReuse,
 }
 
 impl Request {
     /// A request for at most `max_tokens` tokens after `prompt`, with no stop tokens, in the default domain.
     pub fn new(prompt: Vec<u32>, max_tokens: usize) -> Self {
-        Self { prompt, max_tokens, stop_tokens: Vec::new(), domain: CacheDomain::new() }
+        Self {
+            prompt,
+            max_tokens,
+            stop_tokens: Vec::new(),
+            domain: CacheDomain::new(),
+            prefix_reuse: PrefixReuse::On,
+        }
     }
 
     /// Sets the token ids that end the answer.
@@ -35,6 +55,13 @@ impl Request {
     #[must_use]
     pub fn domain(mut self, domain: CacheDomain) -> Self {
         self.domain = domain;
+        self
+    }
+
+    /// Sets whether this request finds and publishes prefixes.
+    #[must_use]
+    pub fn prefix_reuse(mut self, reuse: PrefixReuse) -> Self {
+        self.prefix_reuse = reuse;
         self
     }
 }

@@ -139,6 +139,11 @@ impl Scheduler {
         self.finish(id, FinishReason::Cancelled)
     }
 
+    /// Ends a sequence whose answer is complete by what it says. `None`: it is not known, or ended before.
+    pub fn stop(&mut self, id: SequenceId) -> Option<Finished> {
+        self.finish(id, FinishReason::Stop)
+    }
+
     /// Ends a sequence that could not be computed. `None`: it is not known, or ended before.
     ///
     /// Called between [`schedule`](Self::schedule) and [`complete`](Self::complete), it fails that one sequence and

@@ -45,14 +45,14 @@ pub(super) struct Sequence {
 
 impl Sequence {
     pub(super) fn new(request: Request) -> Self {
-        let Request { prompt, max_tokens, stop_tokens, domain } = request;
+        let Request { prompt, max_tokens, stop_tokens, domain, prefix_reuse } = request;
         Self {
             prompt_len: prompt.len(),
             tokens: prompt,
             max_tokens,
             stop_tokens,
             computed: 0,
-            table: BlockTable::new(domain),
+            table: BlockTable::new(domain, prefix_reuse),
             cached_tokens: 0,
             preemptions: 0,
             started: false,
@@ -81,7 +81,6 @@ impl Sequence {
             tokens: self.tokens[range.clone()].to_vec(),
             slot_mapping: range.clone().map(slot).collect(),
             block_table: self.table.blocks[..end.div_ceil(block_size)].iter().map(|b| b.index()).collect(),
-            kv_len: end,
             wants_logits: end == self.tokens.len(),
             range,
         }

@@ -166,7 +166,7 @@ pub enum VocabularyFault {
     /// A special id outside the vocabulary.
     #[error("{what} token id {id} is outside the vocabulary of {tokens} tokens")]
     SpecialId {
-        /// "bos", "eos", "unk", "pad" or "eot".
+        /// "bos", "eos", "eot" or "unk".
         what: &'static str,
         /// The id given.
         id: u32,

@@ -23,7 +23,6 @@ impl VocabularySource {
             eos: id("eos_token_id")?,
             eot: id("eot_token_id")?,
             unk: id("unknown_token_id")?,
-            pad: id("padding_token_id")?,
             add_bos: metadata.opt_bool(&key("add_bos_token"))?,
             add_space_prefix: metadata.opt_bool(&key("add_space_prefix"))?,
         })

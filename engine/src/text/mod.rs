@@ -18,6 +18,7 @@
 //! # Ok::<(), halite_engine::text::TextError>(())
 //! ```
 
+mod answer_text;
 mod byte_level;
 mod chat_input;
 mod chat_prompt;
@@ -35,6 +36,7 @@ mod template_functions;
 mod tokenizer;
 mod vocabulary;
 
+pub use answer_text::AnswerText;
 pub use chat_input::{ChatInput, ChatMessage};
 pub use chat_prompt::encode_chat;
 pub use chat_template::{ChatTemplate, TemplateLimits};

@@ -70,11 +70,6 @@ impl StreamDecoder {
     pub fn finish(self) -> String {
         String::from_utf8_lossy(&self.held).into_owned()
     }
-
-    /// Number of bytes held back, waiting for the rest of a character.
-    pub fn held_bytes(&self) -> usize {
-        self.held.len()
-    }
 }
 
 /// Whether more bytes can make a character of `bytes`, the broken end of a text.

@@ -73,8 +73,8 @@ impl TokenTexts {
 ///
 /// Byte-level vocabularies may lack single bytes (SmolLM2's lacks 21, some control characters among them). A
 /// character with such a byte is encoded as U+FFFD, the replacement character: it neither vanishes nor turns into a
-/// control token, and the model sees that something was there. [`Tokenizer::unencodable`] counts them. If the
-/// replacement cannot be written either, encoding is an error.
+/// control token, and the model sees that something was there. If the replacement cannot be
+/// written either, encoding is an error.
 #[derive(Debug)]
 pub struct Tokenizer {
     pipeline: Pipeline,
@@ -207,16 +207,6 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Number of characters of `text` that this vocabulary cannot write, and that [`encode`](Self::encode) replaces.
-    pub fn unencodable(&self, text: &str) -> usize {
-        match &self.spelling {
-            Spelling::ByteLevel { known, .. } => {
-                text.chars().filter(|&c| missing_byte(c, known).is_some()).count()
-            }
-            Spelling::SentencePiece { .. } => 0,
-        }
-    }
-
     /// The text of `ids`, without control tokens. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
@@ -273,11 +263,6 @@ impl Tokenizer {
     /// The tokens after which an answer is over: `eos`, `eot`, and the control tokens with a name that means it.
     pub fn end_tokens(&self) -> impl Iterator<Item = u32> + '_ {
         self.ends.iter().copied()
-    }
-
-    /// Whether an answer is over with this token.
-    pub fn is_end(&self, id: u32) -> bool {
-        self.ends.contains(&id)
     }
 
     pub(crate) fn special(&self) -> &SpecialTable {

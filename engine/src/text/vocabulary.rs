@@ -40,8 +40,6 @@ pub struct VocabularySource {
     pub eot: Option<u32>,
     /// `unknown_token_id`.
     pub unk: Option<u32>,
-    /// `padding_token_id`.
-    pub pad: Option<u32>,
     /// `add_bos_token`: whether prompts begin with `bos`. None: no for "gpt2", yes for "llama".
     pub add_bos: Option<bool>,
     /// `add_space_prefix`: whether text gets a leading space ("llama" only). None: yes.
@@ -116,13 +114,8 @@ impl Vocabulary {
         }
         // No overflow: at most 2^22 tokens of 2^12 bytes.
         limit("bytes of token text", source.tokens.iter().map(String::len).sum(), MAX_TOTAL_BYTES)?;
-        for (what, id) in [
-            ("bos", source.bos),
-            ("eos", source.eos),
-            ("eot", source.eot),
-            ("unk", source.unk),
-            ("pad", source.pad),
-        ] {
+        for (what, id) in [("bos", source.bos), ("eos", source.eos), ("eot", source.eot), ("unk", source.unk)]
+        {
             if let Some(id) = id.filter(|&id| id as usize >= tokens) {
                 return Err(Fault::SpecialId { what, id, tokens }.into());
             }

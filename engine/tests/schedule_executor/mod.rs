@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use halite_engine::schedule::{
-    CacheDomain, Finished, Request, Scheduler, SequenceId, StepEvent, StepId, StepPlan,
+    CacheDomain, Finished, PrefixReuse, Request, Scheduler, SequenceId, StepEvent, StepId, StepPlan,
 };
 
 /// Token ids of the toy model: few, so that random prompts share prefixes and stop tokens come up.
@@ -138,8 +138,7 @@ impl Executor {
             let tokens = &self.live[&part.id];
             assert!(!part.range.is_empty() && part.range.len() <= config.prefill_chunk);
             assert_eq!(part.tokens, tokens[part.range.clone()]);
-            assert_eq!(part.kv_len, part.range.end);
-            assert_eq!(part.block_table.len(), part.kv_len.div_ceil(config.block_size));
+            assert_eq!(part.block_table.len(), part.range.end.div_ceil(config.block_size));
             assert_eq!(part.wants_logits, part.range.end == tokens.len());
             let slots: Vec<i64> = part.range.clone().map(|p| self.slot(&part.block_table, p)).collect();
             assert_eq!(part.slot_mapping, slots);
@@ -160,7 +159,7 @@ impl Executor {
         }
         let mut sampled = Vec::new();
         for part in &plan.sequences {
-            let read: Vec<u32> = (0..part.kv_len)
+            let read: Vec<u32> = (0..part.range.end)
                 .map(|position| {
                     let slot = self.slot(&part.block_table, position);
                     let written = self.slots.get(&slot).expect("read before it was ever written");
@@ -171,7 +170,7 @@ impl Executor {
                     written.token
                 })
                 .collect();
-            assert_eq!(read, self.live[&part.id][..part.kv_len]);
+            assert_eq!(read, self.live[&part.id][..part.range.end]);
             if part.wants_logits {
                 sampled.push((part.id, next_token(read)));
             }
@@ -208,6 +207,7 @@ impl Executor {
         assert_eq!(finished.prompt_tokens, request.prompt.len());
         assert!(finished.preemptions <= self.steps);
         assert!(finished.cached_tokens < finished.prompt_tokens);
+        assert!(finished.cached_tokens == 0 || request.prefix_reuse == PrefixReuse::On);
         assert_eq!(self.scheduler.status(finished.id), None);
         self.finished.insert(finished.id, finished);
     }

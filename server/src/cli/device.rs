@@ -22,8 +22,8 @@ pub(crate) struct DeviceArgs {
     tier: TierChoice,
 }
 
-/// More than any machine has cores; a slip of the finger should not start a million threads.
-const MAX_THREADS: i64 = 4096;
+/// A slip of the finger should not start a million threads.
+const MAX_THREADS: i64 = halite_cpu::MAX_THREADS as i64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeviceChoice {

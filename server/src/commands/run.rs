@@ -10,6 +10,7 @@ use crate::output;
 use crate::progress::{Progress, line};
 use anyhow::{Context, bail};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use halite_engine::text::ChatMessage;
 use halite_engine::{Engine, EngineError, FinishReason, KvCapacity, Request};
 use std::io::Read;
@@ -41,6 +42,10 @@ pub(crate) struct RunArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 256, value_parser = at_least_one())]
     max_tokens: usize,
 
+    /// End the answer just before this text; may be given several times
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    stop: Vec<String>,
+
     #[command(flatten)]
     sampling: SamplingArgs,
 
@@ -68,7 +73,10 @@ pub(crate) fn execute(args: &RunArgs, progress: &Progress) -> anyhow::Result<Exi
     let tokens =
         if args.raw { engine.prompt(&prompt)? } else { chat(&engine, &prompt, args.system.as_deref())? };
     let seed = (sampling.temperature > 0.0).then_some(sampling.seed);
-    let request = Request::new(tokens, args.max_tokens).sampling(sampling).stop_tokens(engine.stop_tokens());
+    let request = Request::new(tokens, args.max_tokens)
+        .sampling(sampling)
+        .stop_tokens(engine.stop_tokens())
+        .stop_strings(&args.stop);
     let interrupt = Interrupt::catch().context("cannot watch for Ctrl-C")?;
     let mut ends_a_line = false;
     let answer = answer::stream(&mut engine, request, &|| interrupt.pressed(), &mut |text| {

@@ -89,9 +89,9 @@ fn blocks<B: Backend>(device: &B) -> Verdict {
     let (cache, expected) = poisoned(device, stream, &spec(2, 4, 3, DType::F32), 2)?;
     let size = expected.block_bytes();
     for (argument, pairs) in [
-        ("blocks", &[(0, 2)][..]),
-        ("blocks", &[(2, 0)]),
-        ("blocks", &[(u32::MAX, 0)]),
+        ("pairs", &[(0, 2)][..]),
+        ("pairs", &[(2, 0)]),
+        ("pairs", &[(u32::MAX, 0)]),
         ("pairs", &[(0, 1), (1, 1)]),
     ] {
         refused("cache", argument, BlockCopies { cache: &cache, pairs }.check())?;
@@ -103,7 +103,7 @@ fn blocks<B: Backend>(device: &B) -> Verdict {
         ("bytes", &[0], size + 1),
         ("bytes", &[0, 1], size),
         ("bytes", &[], 1),
-        ("pairs", &[1, 1], 2 * size),
+        ("blocks", &[1, 1], 2 * size),
     ] {
         let bytes = vec![0; bytes];
         refused("cache", argument, BlockImport { cache: &cache, blocks, bytes: &bytes }.check())?;

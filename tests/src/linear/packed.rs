@@ -18,6 +18,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("saved and restored: the same bytes, the same results", round_trip),
         ("saved for another spec", other_spec),
         ("truncated, extended, corrupted, empty", damaged),
+        ("specs whose packed size overflows", overflowing),
         ("one packing serves every number of rows, and clones share it", shared),
     ]
 }
@@ -116,6 +117,35 @@ fn damaged<B: Backend>(device: &B) -> Verdict {
         }
         let noise: Vec<u8> = (0..saved.len()).map(|i| (i * 37) as u8).collect();
         layout_error("noise of the right length", device.linear_restore(stream, &spec, &noise))?;
+    }
+    Ok(())
+}
+
+/// The spec alone must not decide what is computed with: what was saved is compared with it first.
+fn overflowing<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let small = LinearSpec::w8a8(4, 1);
+    let packed = pack(device, stream, &small)?;
+    ensure(device.linear_workspace(&packed, usize::MAX) >= device.linear_workspace(&packed, 1), || {
+        "the workspace of the most rows wrapped around".into()
+    })?;
+    let saved = String::from_utf8_lossy(&device.linear_save(stream, &packed)?).into_owned();
+    let huge = [
+        LinearSpec::float(1 << 60, 1, WeightFormat::F32),
+        LinearSpec::float(1 << 60, 1, WeightFormat::Bf16),
+        LinearSpec::float(1, 1 << 60, WeightFormat::F16),
+        LinearSpec::w8a8(1, 1 << 60),
+        LinearSpec::w8a8(1, 1 << 59).gated(Activation::Silu),
+    ];
+    for spec in huge {
+        spec.check()?;
+        // A backend that writes the spec into its header gets one that names this one, and no weights.
+        let header = saved.replace(&format!("{small:?}"), &format!("{spec:?}"));
+        let end = header.find('\n').map_or(header.len(), |end| end + 1);
+        for bytes in [&header.as_bytes()[..end], header.as_bytes(), &[]] {
+            let restored = device.linear_restore(stream, &spec, bytes);
+            ensure(restored.is_err(), || format!("{spec:?} was restored from {} bytes", bytes.len()))?;
+        }
     }
     Ok(())
 }

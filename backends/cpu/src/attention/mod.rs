@@ -17,7 +17,7 @@ use crate::{
     stream::CpuStream,
     view::{Writer, read, with_float, write},
 };
-use halite_hal::{DType, Result};
+use halite_hal::{DType, Error, Result};
 use halite_kernels::{
     Checked, Support,
     attention::{
@@ -104,18 +104,24 @@ impl Attention for Cpu {
         self.attention_supports(spec).require("attention", self, spec)?;
         // Offsets into the cache stay within what was checked when the cache was made.
         spec.kv.cache_bytes(capacity.cache_blocks)?;
-        Ok(CpuAttentionPlan {
+        let plan = CpuAttentionPlan {
             spec: spec.clone(),
             capacity: *capacity,
             kv_lens: Vec::new(),
             block_table: Vec::new(),
             tasks: Vec::new(),
             tokens: 0,
-        })
+        };
+        let (got, limit) = (self.attention_workspace(&plan), i64::MAX as u64);
+        if got > limit {
+            return Err(Error::Limit { operator: "attention", argument: "workspace bytes", got, limit });
+        }
+        Ok(plan)
     }
 
     fn attention_workspace(&self, plan: &CpuAttentionPlan) -> u64 {
-        (self.threads() * plan.task_shape().bytes()) as u64
+        // Saturated for heads that no memory holds: planning refuses those.
+        (self.threads() as u64).saturating_mul(plan.task_shape().bytes() as u64)
     }
 
     fn attention_update(

@@ -67,16 +67,16 @@ impl PartShape {
 
     /// Lines for the keys. The tile reads groups of 16 positions in pairs, so there is an even number of groups.
     fn key_lines(&self) -> usize {
-        (self.positions / LANES).next_multiple_of(2) * self.head_dim
+        (self.positions / LANES).next_multiple_of(2).saturating_mul(self.head_dim)
     }
 
     fn value_lines(&self) -> usize {
-        self.chunks() * self.positions * (CHUNK / LANES)
+        self.chunks().saturating_mul(self.positions * (CHUNK / LANES))
     }
 
-    /// Lines of scratch that a [`Part`] takes.
+    /// Lines of scratch that a [`Part`] takes; saturated for head dims that no memory holds.
     pub(crate) fn part_lines(&self) -> usize {
-        self.key_lines() + self.value_lines()
+        self.key_lines().saturating_add(self.value_lines())
     }
 }
 

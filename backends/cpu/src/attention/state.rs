@@ -39,7 +39,7 @@ pub(crate) struct State<'a> {
 impl<'a> State<'a> {
     /// Lines of scratch for the states of `rows` rows.
     pub(crate) const fn lines(rows: usize, v_dim: usize) -> usize {
-        2 + rows * (v_dim.div_ceil(CHUNK) * CHUNK / LANES)
+        (v_dim.div_ceil(CHUNK).saturating_mul(CHUNK / LANES)).saturating_mul(rows).saturating_add(2)
     }
 
     /// States that lie in [`State::lines`] lines of scratch: whatever an earlier handle left there. New scratch needs

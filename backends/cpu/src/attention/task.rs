@@ -27,17 +27,20 @@ impl TaskShape {
     /// For up to `tokens` query tokens. The spec is one that the backend supports.
     pub(super) fn new(spec: &AttentionSpec, tokens: usize) -> Self {
         let part = PartShape::new(spec.kv.head_dim, spec.kv.value_head_dim, spec.kv_split);
-        TaskShape { part, rows: tokens * spec.group() }
+        TaskShape { part, rows: tokens.saturating_mul(spec.group()) }
     }
 
-    /// Lines of scratch memory.
+    /// Lines of scratch memory; saturated, as are all sizes here, where they overflow.
     pub(super) fn lines(&self) -> usize {
-        self.part.part_lines() + SCORE_LINES + self.query_lines() + self.tiles() * self.state_lines()
+        let states = self.tiles().saturating_mul(self.state_lines());
+        [SCORE_LINES, self.query_lines(), states]
+            .into_iter()
+            .fold(self.part.part_lines(), usize::saturating_add)
     }
 
     /// Bytes of scratch memory.
     pub(super) fn bytes(&self) -> usize {
-        self.lines() * size_of::<Line>()
+        self.lines().saturating_mul(size_of::<Line>())
     }
 
     fn tiles(&self) -> usize {
@@ -49,7 +52,7 @@ impl TaskShape {
     }
 
     fn query_lines(&self) -> usize {
-        (self.rows * self.part.head_dim() * size_of::<f32>()).div_ceil(size_of::<Line>())
+        self.rows.saturating_mul(self.part.head_dim()).div_ceil(size_of::<Line>() / size_of::<f32>())
     }
 }
 

@@ -60,7 +60,7 @@ impl Linear for Cpu {
 
     fn linear_workspace(&self, packed: &CpuPacked, max_rows: usize) -> u64 {
         match packed.as_ref().weights {
-            WeightFormat::Int8PerChannel => max_rows as u64 * size_of::<i32>() as u64,
+            WeightFormat::Int8PerChannel => (max_rows as u64).saturating_mul(size_of::<i32>() as u64),
             _ => 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::pack::{Columns, PANEL, float_panel_len, int8_panel_len, pack_float_panel, pack_int8_panel};
 use crate::{buffer::CpuBuffer, device::Cpu, simd::StoredFloat};
-use halite_hal::{Element, Error, Result};
+use halite_hal::{Element, Error, Result, Storage};
 use halite_kernels::{
     Checked,
     linear::{HostWeights, Linear, LinearSpec, WeightFormat},
@@ -48,25 +48,30 @@ fn columns(spec: &LinearSpec) -> Columns {
     if spec.gate.is_some() { Columns::Gated } else { Columns::Plain }
 }
 
-/// Bytes of all panels.
-fn panel_bytes(spec: &LinearSpec) -> u64 {
+/// Bytes of all panels. The spec's own check bounds the weights; filled up to whole panels they may still overflow.
+fn panel_bytes(spec: &LinearSpec) -> Result<u64> {
     let (k, panels) = (spec.in_features, columns(spec).panels(spec.weight_rows()));
-    let bytes = match spec.weights {
-        WeightFormat::Int8PerChannel => int8_panel_len(k),
-        WeightFormat::F32 => float_panel_len(k) * 4,
-        _ => float_panel_len(k) * 2,
+    let channel = match spec.weights {
+        WeightFormat::Int8PerChannel => k.checked_next_multiple_of(4),
+        WeightFormat::F32 => k.checked_mul(4),
+        _ => k.checked_mul(2),
     };
-    panels as u64 * bytes as u64
+    let bytes = channel.and_then(|bytes| bytes.checked_mul(PANEL)?.checked_mul(panels));
+    let (got, limit) = (bytes.map_or(u64::MAX, |bytes| bytes as u64), i64::MAX as u64);
+    if got > limit {
+        return Err(Error::Limit { operator: "linear", argument: "packed bytes", got, limit });
+    }
+    Ok(got)
 }
 
 impl Cpu {
     pub(super) fn pack(&self, weights: &Checked<HostWeights<'_>, &LinearSpec>) -> Result<CpuPacked> {
         let spec = (*weights.context()).clone();
         self.linear_supports(&spec).require("linear", self, &spec)?;
-        let panels = CpuBuffer::alloc(panel_bytes(&spec))?;
+        let panels = CpuBuffer::alloc(panel_bytes(&spec)?)?;
         let mut scales_of = Vec::new();
         {
-            let mut bytes = panels.write(0..panel_bytes(&spec))?;
+            let mut bytes = panels.write(0..panels.len())?;
             match **weights {
                 HostWeights::F32(data) => self.pack_floats(&spec, data, bytemuck::cast_slice_mut(&mut bytes)),
                 HostWeights::F16(data) => self.pack_floats(&spec, data, bytemuck::cast_slice_mut(&mut bytes)),
@@ -116,7 +121,7 @@ fn header(spec: &LinearSpec) -> String {
 /// The packed bytes: header, panels, scales.
 pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
     let mut bytes = header(&packed.0.spec).into_bytes();
-    bytes.extend_from_slice(&packed.panels().read(0..panel_bytes(&packed.0.spec))?);
+    bytes.extend_from_slice(&packed.panels().read(0..packed.panels().len())?);
     bytes.extend_from_slice(bytemuck::cast_slice(packed.scales()));
     Ok(bytes)
 }
@@ -133,7 +138,8 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
         return Err(wrong(expected.trim_end().to_owned(), line));
     };
     let scales = if spec.weights == WeightFormat::Int8PerChannel { spec.weight_rows() } else { 0 };
-    let (panels, size) = (panel_bytes(spec), panel_bytes(spec) + 4 * scales as u64);
+    let panels = panel_bytes(spec)?;
+    let size = panels.saturating_add((scales as u64).saturating_mul(4));
     if rest.len() as u64 != size {
         return Err(wrong(format!("{size} bytes after the header"), format!("{} bytes", rest.len())));
     }
