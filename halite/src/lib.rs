@@ -1,5 +1,6 @@
-//! LLM inference kernels on any hardware: paged attention, W8A8 matrix products, and the operators around them, behind
-//! one set of traits, with the same answers and the same errors on every backend.
+//! LLM inference kernels behind one hardware-abstraction layer: paged attention, W8A8 matrix products, and the operators
+//! around them. The CPU backend is here; the traits are made for wgpu, CUDA and Huawei Ascend too, with the same answers
+//! and the same errors on all of them.
 //!
 //! ```
 //! # #[cfg(feature = "cpu")] {

@@ -92,6 +92,8 @@ fn drawn() -> Vec<Case> {
             SamplingParams::seeded(1.0, 10).with_min_p(1.0),
             SamplingParams::seeded(0.8, u64::MAX).with_top_k(40).with_top_p(0.9).with_min_p(0.05),
             SamplingParams::seeded(1e-30, 12),
+            SamplingParams::seeded(1e-45, 13),
+            SamplingParams::seeded(1e30, 14),
         ]
         .into_iter()
         .enumerate()

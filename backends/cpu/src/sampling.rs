@@ -94,9 +94,10 @@ impl Cpu {
         if params.temperature == 0.0 || params.top_k == 1 {
             return self.tier().run(MassOf { logits, factor: 0.0 }).first;
         }
-        let factor = 1.0 / params.temperature;
+        // The reciprocal of a subnormal temperature may be infinite, and equal logits would differ by 0 times that.
+        let factor = (1.0 / params.temperature).min(f32::MAX);
         let mass = self.tier().run(MassOf { logits, factor });
-        if !mass.max.is_finite() || !factor.is_finite() {
+        if !mass.max.is_finite() {
             return mass.first;
         }
         draw(logits, factor, &mass, params)
