@@ -31,6 +31,7 @@ mod row;
 mod sampling;
 mod simd;
 mod stream;
+mod team;
 mod threads;
 mod view;
 

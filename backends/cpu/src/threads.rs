@@ -1,23 +1,21 @@
 //! The threads that share an operator's work.
 //!
-//! The caller works too: `n` threads are the caller and `n - 1` workers of a rayon pool. Tasks are claimed one by one,
-//! so that a worker that wakes late, or a core that another program uses, costs the share it did not take and no more.
-//! Which thread takes which task never changes a result.
+//! The caller works too: `n` threads are the caller and a team of `n - 1` workers. Tasks are claimed one by one, so that
+//! a worker that wakes late, or a core that another program uses, costs the share it did not take and no more. Which
+//! thread takes which task never changes a result.
 
-use crate::buffer::DEVICE;
+use crate::{buffer::DEVICE, team::Team};
 use halite_hal::{Error, Result};
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{Mutex, PoisonError};
 
-/// The most threads of a device. Idle workers look for work at all others in turn, so that what waking one costs grows
-/// with their number; more than this are an oversight.
+/// The most threads of a device; more than this are an oversight.
 pub const MAX_THREADS: usize = 1024;
 
 /// The caller and its workers.
 #[derive(Debug)]
 pub(crate) struct Threads {
     /// None where the caller works alone.
-    pool: Option<ThreadPool>,
+    team: Option<Team>,
     count: usize,
 }
 
@@ -29,13 +27,11 @@ impl Threads {
             let (got, limit) = (count as u64, MAX_THREADS as u64);
             return Err(Error::Limit { operator: DEVICE, argument: "threads", got, limit });
         }
-        let build =
-            || ThreadPoolBuilder::new().num_threads(count - 1).thread_name(|i| format!("halite-{i}")).build();
-        let pool = (count > 1).then(build).transpose().map_err(|error| Error::Device {
+        let team = (count > 1).then(|| Team::new(count - 1)).transpose().map_err(|error| Error::Device {
             device: DEVICE.to_owned(),
             cause: format!("{count} threads could not be started: {error}"),
         })?;
-        Ok(Threads { pool, count })
+        Ok(Threads { team, count })
     }
 
     /// Threads, the caller's included.
@@ -45,16 +41,16 @@ impl Threads {
 
     /// How many of `units` go into one task, so that a task is worth claiming and every thread finds a few.
     ///
-    /// `nanoseconds` is a unit's work, roughly. Below some 10 µs waking a worker costs more than it saves: rayon takes
-    /// 8 to 50 µs for it from outside its pool.
+    /// `nanoseconds` is a unit's work, roughly. A fork to workers that are awake takes under 1 µs, so below a few µs a
+    /// task costs more than it saves.
     pub(crate) fn units_per_task(&self, units: usize, nanoseconds: usize) -> usize {
-        const WORTH_WAKING: usize = 10_000;
+        const WORTH_FORKING: usize = 2_000;
         const TASKS_A_THREAD: usize = 4;
-        if self.count == 1 || units.saturating_mul(nanoseconds) < 2 * WORTH_WAKING {
+        if self.count == 1 || units.saturating_mul(nanoseconds) < 2 * WORTH_FORKING {
             return units.max(1);
         }
         let fair = units.div_ceil(self.count * TASKS_A_THREAD);
-        fair.max(WORTH_WAKING.div_ceil(nanoseconds.max(1))).max(1)
+        fair.max(WORTH_FORKING.div_ceil(nanoseconds.max(1))).max(1)
     }
 
     /// Runs `task` on each item, each once, on any thread.
@@ -78,15 +74,10 @@ impl Threads {
         self.share(tasks, &claim);
     }
 
-    /// `claim` on the caller and on as many workers as there are tasks for.
+    /// `claim` on the caller, and on the workers where there is more than one task.
     fn share(&self, tasks: usize, claim: &(impl Fn() + Sync)) {
-        match &self.pool {
-            Some(pool) if tasks > 1 => pool.in_place_scope(|scope| {
-                for _ in 1..self.count.min(tasks) {
-                    scope.spawn(|_| claim());
-                }
-                claim();
-            }),
+        match &self.team {
+            Some(team) if tasks > 1 => team.run(claim),
             _ => claim(),
         }
     }
