@@ -184,7 +184,7 @@ impl Attention for Cpu {
             });
             self.team().each(tasks, |(task, out, log_sum_exp)| {
                 let piece = || free.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(lines) = piece().pop() else { return };
+                let Some(lines) = piece().pop() else { unreachable!("a piece for each thread") };
                 let table = &plan.block_table[task.sequence * plan.capacity.max_blocks_per_sequence..];
                 self.tier().run(Attend {
                     spec: &plan.spec,
