@@ -93,6 +93,8 @@ impl Team {
             // Another stream's operator, or one within a task of this one.
             Err(TryLockError::WouldBlock) => return job(),
         };
+        // Where the caller's call panicked too, a worker's panic is still here: it is not this job's.
+        self.shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         // SAFETY: only the lifetime changes. Workers call the pointer only between the opening below and the end of
         // `closing`, for which `job` is borrowed.
         let erased = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), Job>(job) };
@@ -274,5 +276,27 @@ mod tests {
         }));
         let panic = panics.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the worker failed"));
+    }
+
+    #[test]
+    fn a_panic_does_not_outlive_its_job() {
+        let team = Team::new(1).unwrap();
+        let failed = AtomicBool::new(false);
+        let caller = thread::current().id();
+        let panics = catch_unwind(AssertUnwindSafe(|| {
+            team.run(&|| {
+                if thread::current().id() != caller {
+                    failed.store(true, Ordering::SeqCst);
+                }
+                // Both calls fail, the worker's too.
+                while !failed.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                panic!("a task failed");
+            });
+        }));
+        assert!(panics.is_err());
+        let next = catch_unwind(AssertUnwindSafe(|| team.run(&|| ())));
+        assert!(next.is_ok(), "the panic of a job before came out of this one");
     }
 }
