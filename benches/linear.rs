@@ -42,7 +42,7 @@ fn measure<B: Backend>(
     let int8 = format == WeightFormat::Int8PerChannel;
     let spec = if int8 { LinearSpec::w8a8(k, n) } else { LinearSpec::float(k, n, format) };
     let data = values(n * k);
-    let quantized: Vec<i8> = data.iter().map(|value| (value * 127.0) as i8).collect();
+    let quantized: Vec<i8> = data.iter().map(|value| (value * 127.0).round() as i8).collect();
     let scales = vec![1.0 / 127.0; n];
     let host = if int8 {
         HostWeights::Int8PerChannel { q: &quantized, scales: &scales }
