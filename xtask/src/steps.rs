@@ -74,6 +74,12 @@ pub(crate) fn table() -> Vec<Step> {
             &[],
             &[&["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]],
         ),
+        cargo(
+            "benches",
+            "every benchmark runs once, and its answer is right",
+            &[],
+            &[&["test", "--package", "halite-bench", "--all-features", "--benches"]],
+        ),
         Step {
             name: "alone",
             proves: "each published crate builds alone, with and without its default features",

@@ -84,9 +84,9 @@ impl Team {
         Ok(team)
     }
 
-    /// Calls `job` here, and on every worker that is free before this call of it returns. When this returns nobody is
-    /// calling it any more. A panic of any call is passed on.
-    pub(crate) fn run(&self, job: &(dyn Fn() + Sync)) {
+    /// Calls `job` here, and on every worker that is free before this call of it returns; no more of them are woken
+    /// than there are `tasks` for. When this returns nobody is calling it any more. A panic of any call is passed on.
+    pub(crate) fn run(&self, tasks: usize, job: &(dyn Fn() + Sync)) {
         let _busy = match self.busy.try_lock() {
             Ok(busy) => busy,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -103,7 +103,7 @@ impl Team {
         let closing = Closing(&self.shared);
         // SeqCst: a worker is either seen asleep below, or sees this before it sleeps.
         self.shared.state.0.fetch_add(1, Ordering::SeqCst);
-        for worker in &self.workers {
+        for worker in self.workers.iter().take(tasks.saturating_sub(1)) {
             if worker.asleep.0.load(Ordering::SeqCst)
                 && let Some(handle) = &worker.handle
             {
@@ -126,8 +126,11 @@ impl Drop for Closing<'_> {
     fn drop(&mut self) {
         // SeqCst: a worker that comes in either sees the job closed, or is seen inside here.
         self.0.state.0.fetch_add(1, Ordering::SeqCst);
+        let mut spins = 0u32;
         while self.0.inside.0.load(Ordering::SeqCst) != 0 {
-            std::hint::spin_loop();
+            spins = spins.wrapping_add(1);
+            // With more threads than cores, whoever is inside may need this one to get on.
+            if spins.is_multiple_of(256) { thread::yield_now() } else { std::hint::spin_loop() }
         }
     }
 }
@@ -210,7 +213,7 @@ mod tests {
         for round in 0..2000usize {
             let next = AtomicUsize::new(0);
             let sum = AtomicUsize::new(0);
-            team.run(&|| {
+            team.run(usize::MAX, &|| {
                 loop {
                     let task = next.fetch_add(1, Ordering::Relaxed);
                     if task >= 16 {
@@ -236,7 +239,9 @@ mod tests {
                     for _ in 0..500 {
                         let calls = AtomicUsize::new(0);
                         // A job within a job: the inner one runs alone.
-                        team.run(&|| team.run(&|| _ = calls.fetch_add(1, Ordering::Relaxed)));
+                        team.run(usize::MAX, &|| {
+                            team.run(usize::MAX, &|| _ = calls.fetch_add(1, Ordering::Relaxed))
+                        });
                         assert!((1..=2).contains(&calls.into_inner()));
                     }
                 });
@@ -248,10 +253,10 @@ mod tests {
     fn panics_are_passed_on_and_the_team_works_on() {
         let team = Team::new(2).unwrap();
         for _ in 0..50 {
-            let panics = catch_unwind(AssertUnwindSafe(|| team.run(&|| panic!("a task failed"))));
+            let panics = catch_unwind(AssertUnwindSafe(|| team.run(usize::MAX, &|| panic!("a task failed"))));
             assert!(panics.is_err());
             let calls = AtomicUsize::new(0);
-            team.run(&|| _ = calls.fetch_add(1, Ordering::Relaxed));
+            team.run(usize::MAX, &|| _ = calls.fetch_add(1, Ordering::Relaxed));
             assert!(calls.into_inner() >= 1);
         }
     }
@@ -262,7 +267,7 @@ mod tests {
         let caller = thread::current().id();
         let failed = AtomicBool::new(false);
         let panics = catch_unwind(AssertUnwindSafe(|| {
-            team.run(&|| {
+            team.run(usize::MAX, &|| {
                 if thread::current().id() == caller {
                     // Stay until the worker has failed.
                     while !failed.load(Ordering::SeqCst) {
@@ -284,7 +289,7 @@ mod tests {
         let failed = AtomicBool::new(false);
         let caller = thread::current().id();
         let panics = catch_unwind(AssertUnwindSafe(|| {
-            team.run(&|| {
+            team.run(usize::MAX, &|| {
                 if thread::current().id() != caller {
                     failed.store(true, Ordering::SeqCst);
                 }
@@ -296,7 +301,7 @@ mod tests {
             });
         }));
         assert!(panics.is_err());
-        let next = catch_unwind(AssertUnwindSafe(|| team.run(&|| ())));
+        let next = catch_unwind(AssertUnwindSafe(|| team.run(usize::MAX, &|| ())));
         assert!(next.is_ok(), "the panic of a job before came out of this one");
     }
 }

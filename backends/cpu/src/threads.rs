@@ -77,7 +77,7 @@ impl Threads {
     /// `claim` on the caller, and on the workers where there is more than one task.
     fn share(&self, tasks: usize, claim: &(impl Fn() + Sync)) {
         match &self.team {
-            Some(team) if tasks > 1 => team.run(claim),
+            Some(team) if tasks > 1 => team.run(tasks, claim),
             _ => claim(),
         }
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn small_work_stays_on_the_caller() {
         let threads = Threads::new(4).unwrap();
-        assert_eq!(threads.units_per_task(100, 100), 100);
+        assert_eq!(threads.units_per_task(100, 30), 100);
         assert_eq!(threads.units_per_task(0, 100), 1);
         assert!(threads.units_per_task(1 << 20, 576) < 1 << 20);
         assert_eq!(threads.units_per_task(1 << 20, usize::MAX), (1usize << 20).div_ceil(16));
