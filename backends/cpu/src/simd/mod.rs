@@ -16,7 +16,7 @@
 //!
 //! Two rules keep the instructions in:
 //! - `run`, and every generic function it calls in a hot loop, is `#[inline(always)]` or entered by [`Isa::call`].
-//! - A kernel does not spawn and hands no closure to code that may not be inlined (rayon, sorting): what runs there
+//! - A kernel does not spawn and hands no closure to code that may not be inlined (the team, sorting): what runs there
 //!   would be compiled without the instructions. Parallel loops stand outside and call [`Tier::run`] in each task.
 
 pub(crate) mod activation;
