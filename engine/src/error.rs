@@ -2,7 +2,8 @@
 
 use crate::{
     gguf::GgufError,
-    model::ModelError,
+    model_file::ModelError,
+    safetensors::SafetensorsError,
     schedule::{AdmissionError, ConfigError, StepError},
     text::TextError,
 };
@@ -17,6 +18,9 @@ pub enum EngineError {
     /// The model file is damaged or is not one.
     #[error(transparent)]
     File(#[from] GgufError),
+    /// The folder's safetensors are damaged or missing.
+    #[error(transparent)]
+    Safetensors(#[from] SafetensorsError),
     /// The file is sound, but the model in it contradicts itself or is of an unknown kind.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -68,7 +72,7 @@ pub enum EngineError {
         tokens: usize,
     },
     /// Messages were given to a model without a chat template.
-    #[error("the model file has no chat template (tokenizer.chat_template); give it a plain prompt instead")]
+    #[error("the model has no chat template; give it a plain prompt instead")]
     NoChatTemplate,
     /// A request that the engine was waiting for did not finish.
     #[error("the request was not answered: {0}")]

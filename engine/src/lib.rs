@@ -2,9 +2,10 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`gguf`] | model files |
+//! | [`model_file`] | model files of every format: hyper-parameters, tensors, texts |
+//! | [`gguf`], [`safetensors`] | the formats |
 //! | [`text`] | tokenizers, chat templates, stop strings |
-//! | [`model`] | hyper-parameters, weights, the decoder |
+//! | [`model`] | weights on a device, the decoder |
 //! | [`runner`] | the border between what knows the device and what does not |
 //! | [`schedule`] | KV blocks, prefix cache, continuous batching |
 #![cfg_attr(feature = "store", doc = "| [`store`] | named models |")]
@@ -14,10 +15,13 @@
 mod engine;
 mod error;
 pub mod gguf;
+mod mapped_file;
 pub mod model;
+pub mod model_file;
 mod options;
 mod quoted;
 pub mod runner;
+pub mod safetensors;
 pub mod schedule;
 #[cfg(feature = "store")]
 pub mod store;

@@ -11,7 +11,7 @@ use support::tiny_model::{CONTEXT, TinyModel, TinyTensor, VOCABULARY, Value};
 
 fn load(model: &TinyModel, options: &EngineOptions) -> Result<Engine, EngineError> {
     let file = GgufFile::from_bytes(model.bytes())?;
-    Engine::from_gguf(cpu(1, Tier::best()), &file, options, &mut |_| {})
+    Engine::from_file(cpu(1, Tier::best()), &file, options, &mut |_| {})
 }
 
 /// Loads a model that `change` broke; the error must have all of `parts` in its text.

@@ -15,7 +15,7 @@ use support::tiny_model::{TinyModel, VOCABULARY};
 
 fn engine(model: &TinyModel, options: &EngineOptions) -> Engine {
     let file = GgufFile::from_bytes(model.bytes()).unwrap();
-    Engine::from_gguf(cpu(1, Tier::best()), &file, options, &mut |_| {}).unwrap()
+    Engine::from_file(cpu(1, Tier::best()), &file, options, &mut |_| {}).unwrap()
 }
 
 #[test]

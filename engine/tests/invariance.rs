@@ -201,12 +201,12 @@ fn requests_get_what_they_would_get_alone() {
         let alone: Vec<_> = requests
             .iter()
             .map(|request| {
-                let engine = Engine::from_gguf(cpu(1, Tier::best()), &file, &roomy, &mut |_| {});
+                let engine = Engine::from_file(cpu(1, Tier::best()), &file, &roomy, &mut |_| {});
                 answers(&mut engine.unwrap(), std::slice::from_ref(request)).remove(0).0
             })
             .collect();
         let tight = options.kv(KvCapacity::Tokens(TIGHT));
-        let mut engine = Engine::from_gguf(cpu(2, Tier::best()), &file, &tight, &mut |_| {}).unwrap();
+        let mut engine = Engine::from_file(cpu(2, Tier::best()), &file, &tight, &mut |_| {}).unwrap();
         let together = answers(&mut engine, &requests);
         for (index, (expected, (got, _))) in alone.iter().zip(&together).enumerate() {
             assert_eq!(got, expected, "{weights}: request {index}");

@@ -5,7 +5,7 @@ mod support;
 
 use halite_cpu::Tier;
 use halite_engine::gguf::GgufFile;
-use halite_engine::model::ModelConfig;
+use halite_engine::model_file::{ModelConfig, ModelFile};
 use halite_engine::{Engine, EngineError, EngineOptions, WeightsFormat};
 use halite_kernels::rope::RopeScaling;
 use support::cpu;
@@ -29,13 +29,13 @@ fn model(divisors: &[f32]) -> TinyModel {
 }
 
 fn read(model: &TinyModel) -> Result<ModelConfig, EngineError> {
-    ModelConfig::read(&GgufFile::from_bytes(model.bytes()).unwrap())
+    GgufFile::from_bytes(model.bytes()).unwrap().config()
 }
 
 fn last_logits(model: &TinyModel) -> Vec<f32> {
     let file = GgufFile::from_bytes(model.bytes()).unwrap();
     let options = EngineOptions::new().weights(WeightsFormat::F32);
-    let mut engine = Engine::from_gguf(cpu(1, Tier::best()), &file, &options, &mut |_| {}).unwrap();
+    let mut engine = Engine::from_file(cpu(1, Tier::best()), &file, &options, &mut |_| {}).unwrap();
     let tokens: Vec<u32> = (0..600).map(|i| i * 7 % 60).collect();
     engine.logits(&tokens, &[599]).unwrap().remove(0)
 }
@@ -45,9 +45,9 @@ fn llama_3_is_recognised_by_its_divisors() {
     for factor in [8.0, 32.0] {
         let config = read(&model(&divisors(factor))).unwrap();
         assert!(
-            matches!(config.rope_scaling, RopeScaling::Llama3 { factor: found, .. } if found == factor),
+            matches!(config.attention_kinds[0].rope.scaling, RopeScaling::Llama3 { factor: found, .. } if found == factor),
             "{:?}",
-            config.rope_scaling
+            config.attention_kinds[0].rope.scaling
         );
     }
     assert_ne!(
@@ -85,7 +85,7 @@ fn linear_scaling_is_read_from_both_of_its_keys() {
     let mut bare = TinyModel::new(2);
     bare.set("llama.rope.scale_linear", Value::F32(4.0));
     for model in [&named, &bare] {
-        assert_eq!(read(model).unwrap().rope_scaling, RopeScaling::Linear { factor: 4.0 });
+        assert_eq!(read(model).unwrap().attention_kinds[0].rope.scaling, RopeScaling::Linear { factor: 4.0 });
         assert_ne!(last_logits(model), last_logits(&TinyModel::new(2)));
     }
 }

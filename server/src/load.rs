@@ -41,7 +41,7 @@ pub(crate) fn load(
         stage.expect(loaded.total);
         stage.set(loaded.done);
     };
-    let engine = Engine::from_gguf(device, &model.file, options, &mut show)
+    let engine = Engine::from_file(device, &model.file, options, &mut show)
         .with_context(|| format!("cannot load {}", model.path.display()))?;
     let info = engine.describe();
     tracing::info!(

@@ -1,16 +1,15 @@
 //! An engine from a model file.
 
 use super::Engine;
-use crate::gguf::GgufFile;
-use crate::text::{ChatTemplate, Tokenizer, VocabularySource};
+use crate::model_file::{self, ModelFile, ModelTexts};
 use crate::{EngineOptions, LoadProgress, Result, model};
 use halite_kernels::Backend;
 use std::path::Path;
 
 impl Engine {
-    /// Loads a model file onto a device. Weights are converted one at a time: besides them, the KV cache and the mapped
-    /// file, memory for one of them is needed. Conversion runs in the calling thread's rayon pool, by default the
-    /// global one of a thread a core, whatever the device's own threads.
+    /// Loads a model onto a device: the path of a GGUF file or of a safetensors folder. Weights are converted one at a
+    /// time: besides them, the KV cache and the mapped file, memory for one of them is needed. Conversion runs in the
+    /// calling thread's rayon pool, by default the global one of a thread a core, whatever the device's own threads.
     ///
     /// # Errors
     /// The file cannot be read or is damaged, the model is of an unknown kind or contradicts itself, options do not fit
@@ -21,23 +20,21 @@ impl Engine {
         options: &EngineOptions,
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
-        Self::from_gguf(device, &GgufFile::open(path)?, options, progress)
+        Self::from_file(device, &*model_file::open(path)?, options, progress)
     }
 
     /// Loads an open model file.
     ///
     /// # Errors
     /// As [`load`](Self::load), without the file's own.
-    pub fn from_gguf<B: Backend>(
+    pub fn from_file<B: Backend>(
         device: B,
-        file: &GgufFile,
+        file: &dyn ModelFile,
         options: &EngineOptions,
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         // Texts first: they are quick, and what is wrong with them should not come after all the weights.
-        let metadata = file.metadata();
-        let tokenizer = Tokenizer::new(VocabularySource::from_gguf(metadata)?)?;
-        let template = metadata.opt_str("tokenizer.chat_template")?.map(ChatTemplate::new).transpose()?;
+        let ModelTexts { tokenizer, template, .. } = file.texts()?;
         let runner = model::load_runner(device, file, options, progress)?;
         Self::new(runner, tokenizer, template, options)
     }

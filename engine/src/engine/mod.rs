@@ -10,7 +10,7 @@ mod step;
 pub use generate::Generation;
 pub use request::Request;
 
-use crate::model::ModelError;
+use crate::model_file::ModelError;
 use crate::runner::{ModelInfo, Runner};
 use crate::schedule::{BlockCounts, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent};
 use crate::text::{AnswerText, ChatInput, ChatMessage, ChatTemplate, SpecialTokens, Tokenizer, encode_chat};

@@ -1,6 +1,6 @@
 //! The decoder's working memory: allocated once for the largest step, narrowed to each.
 
-use super::ModelConfig;
+use crate::model_file::ModelConfig;
 use crate::{Result, WeightsFormat};
 use halite_kernels::linear::Activations;
 use halite_kernels::norm::NormOut;
@@ -73,6 +73,8 @@ pub(super) struct Buffers<B: Backend> {
     pub(super) normed: Input<B>,
     /// Queries, keys and values side by side: F32 `[tokens, query + 2 · kv]`.
     pub(super) qkv: Tensor<B>,
+    /// Queries and keys after their norms, side by side: F32 `[tokens, query + kv]`. Of models that have such norms.
+    pub(super) normed_heads: Option<Tensor<B>>,
     /// What attention gives: F32 `[tokens, query]`.
     pub(super) attn_out: Tensor<B>,
     /// The same, as the layer after it reads it.
@@ -81,6 +83,8 @@ pub(super) struct Buffers<B: Backend> {
     pub(super) ffn_act: Tensor<B>,
     /// The same, as the layer after it reads it.
     pub(super) ffn_act_input: Input<B>,
+    /// What attention or feed-forward gives before its norm: F32 `[tokens, hidden]`. Of models that have such norms.
+    pub(super) branch: Option<Tensor<B>>,
 }
 
 impl<B: Backend> Buffers<B> {
@@ -98,10 +102,15 @@ impl<B: Backend> Buffers<B> {
             residual: f32(config.hidden)?,
             normed: Input::new(device, format, tokens, config.hidden)?,
             qkv: f32(config.query_width() + 2 * config.kv_width())?,
+            normed_heads: config
+                .head_norms
+                .then(|| f32(config.query_width() + config.kv_width()))
+                .transpose()?,
             attn_out_input: Input::of(device, format, &attn_out)?,
             attn_out,
             ffn_act_input: Input::of(device, format, &ffn_act)?,
             ffn_act,
+            branch: config.post_norms.then(|| f32(config.hidden)).transpose()?,
         })
     }
 
@@ -114,10 +123,12 @@ impl<B: Backend> Buffers<B> {
             residual: rows(&self.residual)?,
             normed: self.normed.narrow(tokens)?,
             qkv: rows(&self.qkv)?,
+            normed_heads: self.normed_heads.as_ref().map(rows).transpose()?,
             attn_out: rows(&self.attn_out)?,
             attn_out_input: self.attn_out_input.narrow(tokens)?,
             ffn_act: rows(&self.ffn_act)?,
             ffn_act_input: self.ffn_act_input.narrow(tokens)?,
+            branch: self.branch.as_ref().map(rows).transpose()?,
         })
     }
 }

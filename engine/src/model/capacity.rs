@@ -1,6 +1,6 @@
 //! How long sequences may get, and how many KV blocks there are.
 
-use super::ModelConfig;
+use crate::model_file::ModelConfig;
 use crate::options::{DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity};
 use crate::runner::StepLimits;
 use crate::{EngineError, Result};

@@ -1,7 +1,6 @@
 //! Weights on the way from the file's format to the one they are kept in: one matrix at a time, a few rows a thread.
 
-use super::ModelError;
-use crate::gguf::{TensorView, dequantize_rows};
+use crate::model_file::{ModelError, SourceTensor};
 use crate::{Result, WeightsFormat};
 use half::bf16;
 use halite_kernels::linear::HostWeights;
@@ -24,8 +23,8 @@ pub(super) enum HostMatrix {
 
 impl HostMatrix {
     /// The rows of `parts`, one below the other. All parts have rows of the same length.
-    pub(super) fn read(parts: &[TensorView<'_>], format: WeightsFormat) -> Result<Self> {
-        let rows: usize = parts.iter().map(TensorView::rows).sum();
+    pub(super) fn read(parts: &[SourceTensor<'_>], format: WeightsFormat) -> Result<Self> {
+        let rows: usize = parts.iter().map(SourceTensor::rows).sum();
         let values: usize = parts.iter().map(|part| part.rows() * part.row_len()).sum();
         match format {
             WeightsFormat::F32 => {
@@ -50,6 +49,22 @@ impl HostMatrix {
         }
     }
 
+    /// The rows of `parts` one below the other, INT8 as the file has them.
+    ///
+    /// # Errors
+    /// A part that is not INT8 in the file.
+    pub(super) fn stored_int8(parts: &[SourceTensor<'_>]) -> Result<Self> {
+        let (mut all, mut all_scales) = (Vec::new(), Vec::new());
+        for part in parts {
+            let SourceTensor::Int8PerChannel { q, scales } = part else {
+                return Err(ModelError::NotQuantized { tensor: part.name().to_owned() }.into());
+            };
+            all.extend_from_slice(q.as_i8()?);
+            all_scales.extend_from_slice(scales);
+        }
+        Ok(Self::Int8 { q: all, scales: all_scales })
+    }
+
     /// As a linear layer's weights.
     pub(super) fn weights(&self) -> HostWeights<'_> {
         match self {
@@ -71,7 +86,7 @@ impl HostMatrix {
 
 /// Turns every row of `parts` into a row of `out` and what belongs to it, in parallel.
 fn convert<T: Send, S: Send>(
-    parts: &[TensorView<'_>],
+    parts: &[SourceTensor<'_>],
     mut out: &mut [T],
     mut per_row: &mut [S],
     row: impl Fn(&[f32], &mut [T]) -> S + Sync,
@@ -89,7 +104,7 @@ fn convert<T: Send, S: Send>(
         chunks.try_for_each(|(chunk, (out, per_row))| -> Result<()> {
             let first = chunk * rows;
             let mut values = vec![0.0; out.len()];
-            dequantize_rows(part, first..first + per_row.len(), &mut values)?;
+            part.rows_to_f32(first..first + per_row.len(), &mut values)?;
             let each = values.chunks_exact(columns).zip(out.chunks_exact_mut(columns)).zip(per_row);
             for (index, ((values, out), per_row)) in each.enumerate() {
                 if !values.iter().all(|value| value.is_finite()) {

@@ -1,32 +1,34 @@
-//! The decoder of the Llama family (Touvron et al. 2023, arXiv:2302.13971), once for every backend.
+//! The decoder of all families (Llama: Touvron et al. 2023, arXiv:2302.13971), once for every backend.
 //!
 //! ```text
-//! hidden = embedding[ids]
+//! hidden = embedding[ids] · embedding_scale
 //! for each layer:
-//!     q, k, v = split(norm(hidden) · W_qkvᵀ)      q, k turned by their positions; k, v into the cache
-//!     residual = hidden + attention(q, cache) · W_oᵀ
+//!     q, k, v = split(norm(hidden) · W_qkvᵀ + bias)
+//!     q, k = head_norm(q), head_norm(k)           turned by their positions; k, v into the cache
+//!     residual = hidden + post_norm(attention(q, cache) · W_oᵀ)
 //!     n = norm(residual)
-//!     hidden = residual + (silu(n · W_gateᵀ) · (n · W_upᵀ)) · W_downᵀ
-//! logits = norm(hidden[wanted rows]) · W_outputᵀ
+//!     hidden = residual + post_norm((act(n · W_gateᵀ) · (n · W_upᵀ)) · W_downᵀ)
+//! logits = soft_cap(norm(hidden[wanted rows]) · W_outputᵀ)
 //! ```
 //!
-//! Activations are F32 between operators. Before W8A8 weights they are quantised per token: by the norm itself where
-//! one comes before the layer, otherwise by an operator of its own.
+//! Biases, norms of heads, post-norms and soft-caps are there where the model's family has them; how far attention sees
+//! may differ from layer to layer. Activations are F32 between operators. Before W8A8 weights they are quantised per
+//! token: by the norm itself where one comes before the layer, otherwise by an operator of its own.
 
-use super::ModelConfig;
-use super::buffers::{Buffers, OutputBuffers};
+use super::buffers::{Buffers, Input, OutputBuffers};
 use super::capacity::Capacity;
 use super::plans::Plans;
 use super::queue::Queue;
 use super::weights::{LayerWeights, Weights};
-use crate::gguf::GgufFile;
+use crate::model_file::{ModelConfig, ModelFile};
 use crate::runner::{ModelInfo, StepLimits};
 use crate::{EngineOptions, LoadProgress, Result, WeightsFormat};
 use halite_hal::{DeviceInfo, Stream};
 use halite_kernels::attention::AttentionArgs;
 use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
-use halite_kernels::norm::NormSpec;
+use halite_kernels::linear::Epilogue;
+use halite_kernels::norm::{NormOut, NormResidual, NormSpec};
 use halite_kernels::{Backend, DType, Tensor};
 
 /// A model on a device: weights, KV cache, plans and working memory.
@@ -40,6 +42,8 @@ pub(super) struct Decoder<B: Backend> {
     pub(super) output: OutputBuffers<B>,
     pub(super) max_output_rows: usize,
     pub(super) norm: NormSpec,
+    embedding_scale: f32,
+    logit_soft_cap: Option<f32>,
     pub(super) info: ModelInfo,
     pub(super) limits: StepLimits,
 }
@@ -48,12 +52,12 @@ impl<B: Backend> Decoder<B> {
     /// Loads a file's model.
     pub(super) fn load(
         device: B,
-        file: &GgufFile,
+        file: &dyn ModelFile,
         options: &EngineOptions,
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         options.check()?;
-        let config = ModelConfig::read(file)?;
+        let config = file.config()?;
         let capacity = Capacity::new(&config, options)?;
         let (max_tokens, format) = (capacity.limits.max_tokens, options.weights);
 
@@ -70,9 +74,11 @@ impl<B: Backend> Decoder<B> {
             layers.flat_map(|layer| [&layer.qkv, &layer.attention_out, &layer.gate_up, &layer.down]);
         let largest = linears.map(|packed| device.linear_workspace(packed, max_tokens)).max().unwrap_or(0);
         let last = device.linear_workspace(&weights.output, capacity.max_output_rows);
-        stream.reserve(largest.max(last).max(device.attention_workspace(&plans.attention)))?;
+        let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention)).max();
+        stream.reserve(largest.max(last).max(attention.unwrap_or(0)))?;
 
         let norm = NormSpec::rms(config.norm_eps);
+        let (embedding_scale, logit_soft_cap) = (config.embedding_scale, config.logit_soft_cap);
         let info = model_info(config, &capacity, format, &weights, device.info())?;
         let Capacity { limits, max_output_rows, .. } = capacity;
         Ok(Self {
@@ -85,6 +91,8 @@ impl<B: Backend> Decoder<B> {
             output,
             max_output_rows,
             norm,
+            embedding_scale,
+            logit_soft_cap,
             info,
             limits,
         })
@@ -96,7 +104,8 @@ impl<B: Backend> Decoder<B> {
         step.ids.write(&mut self.stream, ids)?;
         let mut queue = Queue { device: &self.device, stream: &mut self.stream };
         let table = &self.weights.embedding;
-        queue.gather(&table.spec(), table.as_argument(), &step.ids, &step.hidden)?;
+        let spec = table.spec().with_scale(self.embedding_scale);
+        queue.gather(&spec, table.as_argument(), &step.ids, &step.hidden)?;
         let heads = Heads::new(&step, &self.info)?;
         let layers = Layers { norm: &self.norm, plans: &self.plans, cache: &self.cache };
         for (layer, weights) in self.weights.layers.iter().enumerate() {
@@ -122,8 +131,9 @@ impl<B: Backend> Decoder<B> {
             out.gathered
         };
         let mut queue = Queue { device: &self.device, stream: &mut self.stream };
-        queue.norm(&self.norm, &x, &self.weights.final_norm, &out.normed)?;
-        queue.linear(&out.normed, &self.weights.output, None, &out.logits)?;
+        queue.norm(&self.norm, &x, &self.weights.final_norm, None, out.normed.norm_out())?;
+        let epilogue = Epilogue { soft_cap: self.logit_soft_cap, ..Epilogue::default() };
+        queue.linear(&out.normed, &self.weights.output, epilogue, &out.logits)?;
         Ok(out.logits)
     }
 }
@@ -161,25 +171,36 @@ fn model_info<B: Backend>(
 
 /// Views of a step's queries, keys and values, `[tokens, heads, head_dim]`.
 struct Heads<B: Backend> {
-    q: Tensor<B>,
-    k: Tensor<B>,
+    /// As the linear layer gives them.
+    raw: QueriesAndKeys<B>,
+    /// As attention takes them: the same memory where the model has no norms of heads.
+    turned: QueriesAndKeys<B>,
     v: Tensor<B>,
-    /// Queries and keys: they lie side by side and turn in one call.
-    qk: Tensor<B>,
     /// What attention gives.
     attn_out: Tensor<B>,
+}
+
+struct QueriesAndKeys<B: Backend> {
+    q: Tensor<B>,
+    k: Tensor<B>,
+    /// Both: they lie side by side and turn in one call.
+    both: Tensor<B>,
 }
 
 impl<B: Backend> Heads<B> {
     fn new(step: &Buffers<B>, info: &ModelInfo) -> Result<Self> {
         let dim = info.head_dim;
         let (query, kv) = (info.query_heads * dim, info.kv_heads * dim);
-        let part = |start: usize, width: usize| step.qkv.narrow(1, start..start + width)?.split_last(dim);
+        let part = |of: &Tensor<B>, start: usize, width: usize| -> Result<Tensor<B>> {
+            Ok(of.narrow(1, start..start + width)?.split_last(dim)?)
+        };
+        let queries_and_keys = |of: &Tensor<B>| -> Result<QueriesAndKeys<B>> {
+            Ok(QueriesAndKeys { q: part(of, 0, query)?, k: part(of, query, kv)?, both: part(of, 0, query + kv)? })
+        };
         Ok(Self {
-            q: part(0, query)?,
-            k: part(query, kv)?,
-            v: part(query + kv, kv)?,
-            qk: part(0, query + kv)?,
+            raw: queries_and_keys(&step.qkv)?,
+            turned: queries_and_keys(step.normed_heads.as_ref().unwrap_or(&step.qkv))?,
+            v: part(&step.qkv, query + kv, kv)?,
             attn_out: step.attn_out.split_last(dim)?,
         })
     }
@@ -202,25 +223,60 @@ impl<B: Backend> Layers<'_, B> {
         step: &Buffers<B>,
         heads: &Heads<B>,
     ) -> Result<()> {
-        let (plans, cache) = (self.plans, self.cache);
-        queue.norm(self.norm, &step.hidden, &weights.attention_norm, &step.normed)?;
-        queue.linear(&step.normed, &weights.qkv, None, &step.qkv)?;
-        queue.rope(&plans.rope, &heads.qk)?;
-        queue.cache_write(CacheWriteArgs { slots: &plans.slots, cache, layer, k: &heads.k, v: &heads.v })?;
+        let Some(plans) = self.plans.of_layer(layer) else { return Ok(()) };
+        let (cache, slots) = (self.cache, &self.plans.slots);
+        let Heads { raw, turned, v, attn_out } = heads;
+        queue.norm(self.norm, &step.hidden, &weights.attention_norm, None, step.normed.norm_out())?;
+        let bias = Epilogue { bias: weights.qkv_bias.as_ref(), ..Epilogue::default() };
+        queue.linear(&step.normed, &weights.qkv, bias, &step.qkv)?;
+        if let Some([query_norm, key_norm]) = &weights.head_norms {
+            queue.norm(self.norm, &raw.q, query_norm, None, NormOut::Float(&turned.q))?;
+            queue.norm(self.norm, &raw.k, key_norm, None, NormOut::Float(&turned.k))?;
+        }
+        queue.rope(&plans.rope, &turned.both)?;
+        queue.cache_write(CacheWriteArgs { slots, cache, layer, k: &turned.k, v })?;
         queue.attention(AttentionArgs {
             plan: &plans.attention,
             cache,
             layer,
-            q: &heads.q,
-            out: &heads.attn_out,
+            q: &turned.q,
+            out: attn_out,
             log_sum_exp: None,
         })?;
         queue.quantize(&step.attn_out, &step.attn_out_input)?;
-        queue.linear(&step.attn_out_input, &weights.attention_out, Some(&step.hidden), &step.residual)?;
+        let out = Branch { weights: &weights.attention_out, norm: weights.post_attention_norm.as_ref() };
+        self.add(queue, out, &step.attn_out_input, step, &step.hidden, &step.residual)?;
 
-        queue.norm(self.norm, &step.residual, &weights.ffn_norm, &step.normed)?;
-        queue.linear(&step.normed, &weights.gate_up, None, &step.ffn_act)?;
+        queue.norm(self.norm, &step.residual, &weights.ffn_norm, None, step.normed.norm_out())?;
+        queue.linear(&step.normed, &weights.gate_up, Epilogue::default(), &step.ffn_act)?;
         queue.quantize(&step.ffn_act, &step.ffn_act_input)?;
-        queue.linear(&step.ffn_act_input, &weights.down, Some(&step.residual), &step.hidden)
+        let down = Branch { weights: &weights.down, norm: weights.post_ffn_norm.as_ref() };
+        self.add(queue, down, &step.ffn_act_input, step, &step.residual, &step.hidden)
     }
+
+    /// `to = from + post_norm(x · Wᵀ)`, the end of attention and of the feed-forward layer.
+    fn add(
+        &self,
+        queue: &mut Queue<'_, B>,
+        branch: Branch<'_, B>,
+        x: &Input<B>,
+        step: &Buffers<B>,
+        from: &Tensor<B>,
+        to: &Tensor<B>,
+    ) -> Result<()> {
+        match (branch.norm, &step.branch) {
+            (Some(norm), Some(product)) => {
+                queue.linear(x, branch.weights, Epilogue::default(), product)?;
+                let residual = Some(NormResidual::After { residual: from });
+                queue.norm(self.norm, product, norm, residual, NormOut::Float(to))
+            }
+            _ => queue.linear(x, branch.weights, Epilogue { residual: Some(from), ..Epilogue::default() }, to),
+        }
+    }
+}
+
+/// The last linear layer of attention or feed-forward, and the norm after it where there is one.
+struct Branch<'a, B: Backend> {
+    weights: &'a B::Packed,
+    norm: Option<&'a Tensor<B>>,
 }

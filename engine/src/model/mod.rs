@@ -1,22 +1,15 @@
-//! Models: hyper-parameters and weights from a file, and the decoder that runs them on any backend.
+//! The decoder: a model file's weights on a device, run for any family on any backend.
 
 mod buffers;
 mod capacity;
-mod config;
 mod convert;
 mod decoder;
-mod error;
 mod plans;
 mod queue;
-mod rope_factors;
 mod run;
-mod shapes;
 mod weights;
 
-pub use config::{ARCHITECTURES, ModelConfig};
-pub use error::ModelError;
-
-use crate::gguf::GgufFile;
+use crate::model_file::ModelFile;
 use crate::runner::Runner;
 use crate::{EngineOptions, LoadProgress, Result};
 use halite_kernels::Backend;
@@ -28,7 +21,7 @@ use halite_kernels::Backend;
 /// device has no room.
 pub fn load_runner<B: Backend>(
     device: B,
-    file: &GgufFile,
+    file: &dyn ModelFile,
     options: &EngineOptions,
     progress: &mut dyn FnMut(LoadProgress<'_>),
 ) -> Result<Box<dyn Runner>> {

@@ -1,20 +1,30 @@
 //! The tables that are updated once a step.
 
-use super::ModelConfig;
 use super::capacity::Capacity;
 use crate::Result;
+use crate::model_file::ModelConfig;
 use halite_kernels::Backend;
-use halite_kernels::attention::{AttentionCapacity, AttentionSpec};
+use halite_kernels::attention::AttentionCapacity;
 use halite_kernels::sampling::SamplingSpec;
 
 /// The plans of a step's operators, and the memory that its block table is laid out in.
 pub(super) struct Plans<B: Backend> {
     pub(super) slots: B::Slots,
-    pub(super) rope: B::RopePlan,
-    pub(super) attention: B::AttentionPlan,
+    /// By kind of layer; see [`ModelConfig::attention_kinds`].
+    pub(super) kinds: Vec<KindPlans<B>>,
+    /// `[layers]`: which of `kinds` each has.
+    layer_kinds: Vec<usize>,
+    /// Blocks of a sequence: the row length of the block table.
+    pub(super) max_blocks_per_sequence: usize,
     pub(super) sampling: B::SamplingPlan,
     /// `[sequences, max_blocks_per_sequence]`, on the host.
     pub(super) block_table: Vec<i32>,
+}
+
+/// The plans of layers of one kind.
+pub(super) struct KindPlans<B: Backend> {
+    pub(super) rope: B::RopePlan,
+    pub(super) attention: B::AttentionPlan,
 }
 
 impl<B: Backend> Plans<B> {
@@ -25,13 +35,8 @@ impl<B: Backend> Plans<B> {
         config: &ModelConfig,
         capacity: &Capacity,
     ) -> Result<Self> {
-        let attention = AttentionSpec::causal(config.query_heads, capacity.kv.clone());
-        let rope = config.rope(capacity.context);
         let sampling = SamplingSpec::new(config.vocabulary);
-        device.attention_supports(&attention).require("attention", device, &attention)?;
-        device.rope_supports(&rope).require("rope", device, &rope)?;
         device.sampling_supports(&sampling).require("sampling", device, &sampling)?;
-
         let max_tokens = capacity.limits.max_tokens;
         let largest = AttentionCapacity {
             max_tokens,
@@ -39,12 +44,28 @@ impl<B: Backend> Plans<B> {
             max_blocks_per_sequence: capacity.context.div_ceil(capacity.kv.block_size),
             cache_blocks: capacity.kv_blocks,
         };
+        let kinds = config.attention_kinds.iter().map(|kind| {
+            let attention = config.attention(kind, capacity.kv.clone());
+            let rope = config.rope(kind, capacity.context);
+            device.attention_supports(&attention).require("attention", device, &attention)?;
+            device.rope_supports(&rope).require("rope", device, &rope)?;
+            Ok(KindPlans {
+                rope: device.rope_plan(&rope, max_tokens)?,
+                attention: device.attention_plan(&attention, &largest)?,
+            })
+        });
         Ok(Self {
             slots: device.slots_plan(cache, max_tokens)?,
-            rope: device.rope_plan(&rope, max_tokens)?,
-            attention: device.attention_plan(&attention, &largest)?,
+            kinds: kinds.collect::<Result<_>>()?,
+            layer_kinds: config.layer_kinds.clone(),
+            max_blocks_per_sequence: largest.max_blocks_per_sequence,
             sampling: device.sampling_plan(&sampling, capacity.max_output_rows)?,
             block_table: Vec::new(),
         })
+    }
+
+    /// The plans of a layer.
+    pub(super) fn of_layer(&self, layer: usize) -> Option<&KindPlans<B>> {
+        self.kinds.get(*self.layer_kinds.get(layer)?)
     }
 }

@@ -6,7 +6,7 @@ use halite_kernels::attention::AttentionArgs;
 use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable};
 use halite_kernels::linear::{Epilogue, LinearArgs};
-use halite_kernels::norm::{NormArgs, NormSpec};
+use halite_kernels::norm::{NormArgs, NormOut, NormResidual, NormSpec};
 use halite_kernels::quantize::{QuantizeArgs, QuantizeSpec};
 use halite_kernels::rope::RopeArgs;
 use halite_kernels::{Backend, DType, Tensor};
@@ -29,15 +29,16 @@ impl<B: Backend> Queue<'_, B> {
         Ok(self.device.embedding(self.stream, EmbeddingArgs { spec, table, ids, out }.check()?)?)
     }
 
-    /// RMS norm, in the form that the next linear layer reads.
+    /// RMS norm.
     pub(super) fn norm(
         &mut self,
         spec: &NormSpec,
         x: &Tensor<B>,
         weight: &Tensor<B>,
-        out: &Input<B>,
+        residual: Option<NormResidual<'_, B>>,
+        out: NormOut<'_, B>,
     ) -> Result<()> {
-        let args = NormArgs { spec, x, residual: None, weight, bias: None, out: out.norm_out() };
+        let args = NormArgs { spec, x, residual, weight, bias: None, out };
         Ok(self.device.norm(self.stream, args.check()?)?)
     }
 
@@ -53,15 +54,14 @@ impl<B: Backend> Queue<'_, B> {
         }
     }
 
-    /// `out = x · Wᵀ`, plus the residual where there is one.
+    /// `out = epilogue(x · Wᵀ)`.
     pub(super) fn linear(
         &mut self,
         x: &Input<B>,
         weights: &B::Packed,
-        residual: Option<&Tensor<B>>,
+        epilogue: Epilogue<'_, B>,
         out: &Tensor<B>,
     ) -> Result<()> {
-        let epilogue = Epilogue { residual, ..Epilogue::default() };
         let args = LinearArgs { x: x.activations(), weights, epilogue, out };
         Ok(self.device.linear(self.stream, args.check()?)?)
     }

@@ -4,7 +4,7 @@ use super::decoder::Decoder;
 use crate::runner::{ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
 use crate::{EngineError, Result};
 use halite_hal::{Error, Pending};
-use halite_kernels::attention::{AttentionPlan, AttentionStep};
+use halite_kernels::attention::AttentionStep;
 use halite_kernels::cache::{BlockExport, BlockImport, SlotMapping};
 use halite_kernels::rope::Positions;
 use halite_kernels::sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingStep};
@@ -85,10 +85,7 @@ impl<B: Backend> Decoder<B> {
         let (device, stream, plans) = (&self.device, &mut self.stream, &mut self.plans);
         let slots = SlotMapping { slots: &batch.slot_mapping }.check(&plans.slots)?;
         device.slots_update(stream, &mut plans.slots, &slots)?;
-        let positions = Positions { positions: &batch.positions }.check(&plans.rope)?;
-        device.rope_update(stream, &mut plans.rope, &positions)?;
-
-        let width = plans.attention.capacity().max_blocks_per_sequence;
+        let width = plans.max_blocks_per_sequence;
         plans.block_table.clear();
         plans.block_table.resize(batch.sequences() * width, -1);
         for (row, blocks) in plans.block_table.chunks_exact_mut(width).zip(&batch.block_tables) {
@@ -104,8 +101,13 @@ impl<B: Backend> Decoder<B> {
             kv_lens: &batch.kv_lens,
             block_table: &plans.block_table,
         };
-        let step = step.check(&plans.attention)?;
-        Ok(device.attention_update(stream, &mut plans.attention, &step)?)
+        for kind in &mut plans.kinds {
+            let positions = Positions { positions: &batch.positions }.check(&kind.rope)?;
+            device.rope_update(stream, &mut kind.rope, &positions)?;
+            let step = step.check(&kind.attention)?;
+            device.attention_update(stream, &mut kind.attention, &step)?;
+        }
+        Ok(())
     }
 
     fn sample(&mut self, wanted: &[(usize, SamplingParams)], tokens: &mut Vec<u32>) -> Result<()> {

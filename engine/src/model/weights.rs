@@ -1,17 +1,11 @@
 //! A file's tensors to packed weights on the device, one matrix at a time.
 
 use super::convert::HostMatrix;
-use super::shapes::layer_tensor;
-use super::{ModelConfig, ModelError};
-use crate::gguf::{GgufFile, TensorView};
+use crate::model_file::{LayerPart, ModelConfig, ModelFile, Part, SourceTensor};
 use crate::{LoadProgress, Result, WeightsFormat};
-use halite_kernels::activation::Activation;
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::linear::{LinearSpec, WeightFormat};
 use halite_kernels::{Backend, DType, Tensor};
-
-/// The embedding table's tensor, the output layer's too where they are tied.
-const TABLE: &str = "token_embd.weight";
 
 /// All weights of a decoder.
 pub(super) struct Weights<B: Backend> {
@@ -32,14 +26,22 @@ pub(super) struct LayerWeights<B: Backend> {
     pub(super) attention_norm: Tensor<B>,
     /// Query, key and value rows, one below the other: `[query + 2 · kv, hidden]`.
     pub(super) qkv: B::Packed,
+    /// F32 `[query + 2 · kv]`.
+    pub(super) qkv_bias: Option<Tensor<B>>,
+    /// Of queries and of keys, F32 `[head_dim]` each.
+    pub(super) head_norms: Option<[Tensor<B>; 2]>,
     /// `[hidden, query]`.
     pub(super) attention_out: B::Packed,
+    /// F32 `[hidden]`.
+    pub(super) post_attention_norm: Option<Tensor<B>>,
     /// F32 `[hidden]`.
     pub(super) ffn_norm: Tensor<B>,
     /// Gate rows above up rows, as one gated layer of `ffn` columns.
     pub(super) gate_up: B::Packed,
     /// `[hidden, ffn]`.
     pub(super) down: B::Packed,
+    /// F32 `[hidden]`.
+    pub(super) post_ffn_norm: Option<Tensor<B>>,
 }
 
 /// The embedding table: a row for each token id.
@@ -89,52 +91,30 @@ impl<B: Backend> Weights<B> {
     pub(super) fn load(
         device: &B,
         stream: &mut B::Stream,
-        file: &GgufFile,
+        file: &dyn ModelFile,
         config: &ModelConfig,
         format: WeightsFormat,
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
-        let total = file.tensors().filter_map(|tensor| tensor.byte_len()).map(|bytes| bytes as u64).sum();
-        let mut loader = Loader { device, stream, file, progress, done: 0, total, kept: 0, read: 0 };
-        let (hidden, ffn) = (config.hidden, config.ffn);
-        let (query, kv) = (config.query_width(), config.kv_width());
+        let total = file.stored_tensors().iter().filter_map(|tensor| tensor.bytes).sum();
+        let mut loader = Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0, read: 0 };
 
-        let table = loader.matrix(&[TABLE.to_owned()], format)?;
-        let embedding = Table::new(loader.stream, &table, &[config.vocabulary, hidden])?;
+        let table = loader.matrix(&[Part::Embedding], format)?;
+        let embedding = Table::new(loader.stream, &table, &[config.vocabulary, config.hidden])?;
         loader.kept += table.bytes();
         drop(table);
         let output_format = format.output_layer();
-        let output_spec = linear_spec(output_format, hidden, config.vocabulary);
+        let output_spec = linear_spec(output_format, config.hidden, config.vocabulary);
         let output = if config.tied {
             // The table again, in the output layer's format. Its progress was counted above.
-            let table = HostMatrix::read(&[file.tensor(TABLE)?], output_format)?;
+            let table = HostMatrix::read(&[file.tensor(Part::Embedding)?], output_format)?;
             loader.pack(&table, &output_spec)?
         } else {
-            loader.linear(&["output.weight".to_owned()], output_format, &output_spec)?
+            let matrix = loader.matrix(&[Part::Output], output_format)?;
+            loader.pack(&matrix, &output_spec)?
         };
-
-        let mut layers = Vec::with_capacity(config.layers);
-        for layer in 0..config.layers {
-            let name = |name| layer_tensor(layer, name);
-            let gate_up = linear_spec(format, hidden, ffn).gated(Activation::Silu);
-            layers.push(LayerWeights {
-                attention_norm: loader.vector(&name("attn_norm"))?,
-                qkv: loader.linear(
-                    &[name("attn_q"), name("attn_k"), name("attn_v")],
-                    format,
-                    &linear_spec(format, hidden, query + 2 * kv),
-                )?,
-                attention_out: loader.linear(
-                    &[name("attn_output")],
-                    format,
-                    &linear_spec(format, query, hidden),
-                )?,
-                ffn_norm: loader.vector(&name("ffn_norm"))?,
-                gate_up: loader.linear(&[name("ffn_gate"), name("ffn_up")], format, &gate_up)?,
-                down: loader.linear(&[name("ffn_down")], format, &linear_spec(format, ffn, hidden))?,
-            });
-        }
-        let final_norm = loader.vector("output_norm.weight")?;
+        let layers = (0..config.layers).map(|layer| loader.layer(layer)).collect::<Result<_>>()?;
+        let final_norm = loader.norm(Part::FinalNorm)?;
         let (bytes, parameters) = (loader.kept, loader.read);
         Ok(Self { embedding, layers, final_norm, output, bytes, parameters })
     }
@@ -144,7 +124,10 @@ impl<B: Backend> Weights<B> {
 struct Loader<'a, B: Backend> {
     device: &'a B,
     stream: &'a mut B::Stream,
-    file: &'a GgufFile,
+    file: &'a dyn ModelFile,
+    config: &'a ModelConfig,
+    /// Of the layers' matrices.
+    format: WeightsFormat,
     progress: &'a mut dyn FnMut(LoadProgress<'_>),
     /// Bytes of the file's tensors.
     done: u64,
@@ -156,18 +139,58 @@ struct Loader<'a, B: Backend> {
 }
 
 impl<B: Backend> Loader<'_, B> {
-    /// The rows of the named tensors, one below the other.
-    fn matrix(&mut self, names: &[String], format: WeightsFormat) -> Result<HostMatrix> {
-        let parts =
-            names.iter().map(|name| self.file.tensor(name)).collect::<std::result::Result<Vec<_>, _>>()?;
-        let matrix = HostMatrix::read(&parts, format)?;
-        parts.iter().for_each(|part| self.count(part));
-        Ok(matrix)
+    fn layer(&mut self, layer: usize) -> Result<LayerWeights<B>> {
+        use LayerPart::*;
+        let part = |part| Part::Layer(layer, part);
+        let config = self.config;
+        let (hidden, ffn) = (config.hidden, config.ffn);
+        let (query, kv) = (config.query_width(), config.kv_width());
+        let spec = |inputs, outputs| linear_spec(self.format, inputs, outputs);
+        let (qkv, attention_out, down) = (spec(hidden, query + 2 * kv), spec(query, hidden), spec(ffn, hidden));
+        let gate_up = spec(hidden, ffn).gated(config.activation);
+        let biases = [part(QueryBias), part(KeyBias), part(ValueBias)];
+        Ok(LayerWeights {
+            attention_norm: self.norm(part(AttentionNorm))?,
+            qkv: self.linear(&[part(Query), part(Key), part(Value)], &qkv)?,
+            qkv_bias: config.qkv_bias.then(|| self.vector(&biases, 0.0)).transpose()?,
+            head_norms: match config.head_norms {
+                true => Some([self.norm(part(QueryNorm))?, self.norm(part(KeyNorm))?]),
+                false => None,
+            },
+            attention_out: self.linear(&[part(AttentionOut)], &attention_out)?,
+            post_attention_norm: config.post_norms.then(|| self.norm(part(PostAttentionNorm))).transpose()?,
+            ffn_norm: self.norm(part(FfnNorm))?,
+            gate_up: self.linear(&[part(Gate), part(Up)], &gate_up)?,
+            down: self.linear(&[part(Down)], &down)?,
+            post_ffn_norm: config.post_norms.then(|| self.norm(part(PostFfnNorm))).transpose()?,
+        })
     }
 
-    fn linear(&mut self, names: &[String], format: WeightsFormat, spec: &LinearSpec) -> Result<B::Packed> {
-        let matrix = self.matrix(names, format)?;
+    /// The rows of some tensors, one below the other.
+    fn matrix(&mut self, parts: &[Part], format: WeightsFormat) -> Result<HostMatrix> {
+        self.read(parts, |tensors| HostMatrix::read(tensors, format))
+    }
+
+    /// A layer's matrix, as the weights of one linear layer.
+    fn linear(&mut self, parts: &[Part], spec: &LinearSpec) -> Result<B::Packed> {
+        let matrix = if self.format == WeightsFormat::W8a8 && self.file.quantized_linears() {
+            self.read(parts, HostMatrix::stored_int8)?
+        } else {
+            self.matrix(parts, self.format)?
+        };
         self.pack(&matrix, spec)
+    }
+
+    fn read(
+        &mut self,
+        parts: &[Part],
+        convert: impl FnOnce(&[SourceTensor<'_>]) -> Result<HostMatrix>,
+    ) -> Result<HostMatrix> {
+        let file = self.file;
+        let tensors = parts.iter().map(|&part| file.tensor(part)).collect::<Result<Vec<_>>>()?;
+        let matrix = convert(&tensors)?;
+        tensors.iter().for_each(|tensor| self.count(tensor));
+        Ok(matrix)
     }
 
     fn pack(&mut self, matrix: &HostMatrix, spec: &LinearSpec) -> Result<B::Packed> {
@@ -176,20 +199,25 @@ impl<B: Backend> Loader<'_, B> {
         Ok(self.device.linear_pack(self.stream, matrix.weights().check(spec)?)?)
     }
 
-    /// A vector of F32, whatever the other weights are.
-    fn vector(&mut self, name: &str) -> Result<Tensor<B>> {
-        let view = self.file.tensor(name)?;
-        let values = view.to_f32()?;
-        if !values.iter().all(|value| value.is_finite()) {
-            return Err(ModelError::NotFinite { tensor: name.to_owned(), row: 0 }.into());
+    /// The weight of a norm.
+    fn norm(&mut self, part: Part) -> Result<Tensor<B>> {
+        self.vector(&[part], self.config.norm_weight_offset)
+    }
+
+    /// Vectors one after the other, with `offset` added: F32, whatever the other weights are.
+    fn vector(&mut self, parts: &[Part], offset: f32) -> Result<Tensor<B>> {
+        let mut values = Vec::new();
+        for &part in parts {
+            let tensor = self.file.tensor(part)?;
+            values.extend(tensor.to_f32()?.into_iter().map(|value| value + offset));
+            self.count(&tensor);
         }
         self.kept += (values.len() * DType::F32.size()) as u64;
-        self.count(&view);
         Ok(Tensor::from_slice(self.stream, &values, &[values.len()])?)
     }
 
-    fn count(&mut self, tensor: &TensorView<'_>) {
-        self.done += tensor.data().len() as u64;
+    fn count(&mut self, tensor: &SourceTensor<'_>) {
+        self.done += tensor.bytes();
         self.read += (tensor.rows() * tensor.row_len()) as u64;
         (self.progress)(LoadProgress { tensor: tensor.name(), done: self.done, total: self.total });
     }

@@ -1,6 +1,7 @@
 //! What the engine's tests share.
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 
+pub(crate) mod checkpoints;
 pub(crate) mod sequences;
 pub(crate) mod tiny_model;
 

@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::{Progress, Unit};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use halite_engine::model::ModelConfig;
+use halite_engine::model_file::ModelFile;
 use halite_engine::{Engine, KvCapacity, PrefixReuse};
 use serde::Serialize;
 use std::fmt::Write;
@@ -82,7 +82,7 @@ pub(crate) fn execute(args: &PerplexityArgs, progress: &Progress) -> anyhow::Res
 /// Holds the lines against the model, which is not loaded yet; returns the context they need.
 fn check(args: &PerplexityArgs, model: &OpenModel, lines: &[TokenLine]) -> anyhow::Result<usize> {
     let config =
-        ModelConfig::read(&model.file).with_context(|| format!("cannot load {}", model.path.display()))?;
+        model.file.config().with_context(|| format!("cannot load {}", model.path.display()))?;
     let limit = args.context.unwrap_or(config.context);
     let mut longest = 0;
     for TokenLine { number, tokens } in lines {

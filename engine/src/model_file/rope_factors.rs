@@ -16,16 +16,26 @@ const ORIGINAL_CONTEXT: u32 = 8192;
 /// The tensor is F32 and was computed in F32.
 const TOLERANCE: f64 = 1e-4;
 
-/// The scaling whose divisors are those of the file: the largest one is its factor, and the others must follow from it.
-pub(super) fn scaling(file: &GgufFile, config: &ModelConfig) -> Result<RopeScaling> {
+/// Sets the scaling whose divisors are those of the file: the largest one is its factor, and the others must follow
+/// from it.
+pub(super) fn apply(file: &GgufFile, config: &mut ModelConfig) -> Result<()> {
     let tensor = file.tensor(TENSOR)?;
+    let [kind] = config.attention_kinds.as_slice() else {
+        let what = "rope scaling by divisors, with layers of two kinds";
+        return Err(ModelError::Unsupported { what, key: TENSOR.to_owned(), got: "both".to_owned() }.into());
+    };
+    let expected = [kind.rope.rotary_dim / 2];
+    if tensor.shape() != expected {
+        let (tensor, expected, got) = (TENSOR.to_owned(), expected.to_vec(), tensor.shape().to_vec());
+        return Err(ModelError::TensorShape { tensor, expected, got }.into());
+    }
     let divisors = tensor.to_f32()?;
     let unsupported = |got: String| {
         let what = "rope scaling by divisors that are not those of Llama 3";
         ModelError::Unsupported { what, key: TENSOR.to_owned(), got }
     };
-    if config.rope_scaling != RopeScaling::None {
-        return Err(unsupported(format!("together with {:?}", config.rope_scaling)).into());
+    if kind.rope.scaling != RopeScaling::None {
+        return Err(unsupported(format!("together with {:?}", kind.rope.scaling)).into());
     }
     let factor = divisors.iter().copied().fold(1.0, f32::max);
     let scaling = RopeScaling::Llama3 {
@@ -34,7 +44,7 @@ pub(super) fn scaling(file: &GgufFile, config: &ModelConfig) -> Result<RopeScali
         high_freq_factor: HIGH_FREQ_FACTOR,
         original_context: ORIGINAL_CONTEXT,
     };
-    let plain = config.rope(config.context);
+    let plain = config.rope(kind, config.context);
     let scaled = plain.clone().with_scaling(scaling);
     scaled.check()?;
     let expected =
@@ -46,5 +56,8 @@ pub(super) fn scaling(file: &GgufFile, config: &ModelConfig) -> Result<RopeScali
             return Err(unsupported(format!("{got} for pair {pair}, not {expected:.6}")).into());
         }
     }
-    Ok(scaling)
+    for kind in &mut config.attention_kinds {
+        kind.rope.scaling = scaling;
+    }
+    Ok(())
 }

@@ -1,0 +1,139 @@
+//! Model files of every format behind one door: hyper-parameters, tensors and texts.
+//!
+//! | format | hyper-parameters | tensors | tokenizer and chat template |
+//! |---|---|---|---|
+//! | one GGUF file | its metadata | of all its types | its metadata |
+//! | a safetensors folder | `config.json` | F32, F16, BF16, and INT8 in the compressed-tensors layout | `tokenizer.json`, `tokenizer_config.json` |
+//!
+//! ```no_run
+//! use halite_engine::model_file;
+//!
+//! let file = model_file::open("models/SmolLM2-135M-Instruct")?;
+//! let config = file.config()?;
+//! println!("{}: {} layers of {} elements", config.architecture, config.layers, config.hidden);
+//! # Ok::<(), halite_engine::EngineError>(())
+//! ```
+
+mod compressed_tensors;
+mod config;
+mod error;
+mod facts;
+mod family;
+mod folder;
+mod folder_config;
+mod folder_names;
+mod generation;
+mod gguf;
+mod gguf_config;
+mod json;
+mod memory;
+mod part;
+mod rope_factors;
+mod shapes;
+mod source_tensor;
+
+pub use config::{AttentionKind, ModelConfig, RopeConfig};
+pub use error::ModelError;
+pub use family::ARCHITECTURES;
+pub use folder::ModelFolder;
+pub use generation::GenerationDefaults;
+pub use memory::MemoryNeeded;
+pub(crate) use part::{LayerPart, Part};
+pub(crate) use source_tensor::SourceTensor;
+
+use crate::Result;
+use crate::gguf::GgufFile;
+use crate::text::{ChatTemplate, Tokenizer};
+use std::path::Path;
+
+/// What a model says with: its tokenizer, and the template that lays conversations out where it has one.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ModelTexts {
+    /// The tokenizer, with all tokens that end an answer.
+    pub tokenizer: Tokenizer,
+    /// The chat template.
+    pub template: Option<ChatTemplate>,
+}
+
+/// A model file of one of the formats. Sealed: the engine knows them all.
+pub trait ModelFile: sealed::Tensors + Send + Sync {
+    /// The hyper-parameters: every value is checked, and so is every tensor's shape; nothing large is allocated.
+    ///
+    /// # Errors
+    /// An unknown architecture, a missing key, a value that makes no sense, a tensor that is missing, of another shape
+    /// or unknown: by name.
+    fn config(&self) -> Result<ModelConfig> {
+        let config = self.read_config()?;
+        shapes::check_tensors(self, &config)?;
+        Ok(config)
+    }
+
+    /// The tokenizer and the chat template.
+    ///
+    /// # Errors
+    /// They are missing, damaged or of a kind that is not built in.
+    fn texts(&self) -> Result<ModelTexts>;
+
+    /// How the model's makers sample from it, where they say so.
+    ///
+    /// # Errors
+    /// Values that make no sense.
+    fn generation(&self) -> Result<GenerationDefaults>;
+
+    /// The name of the architecture, supported or not, where the file has one.
+    fn architecture(&self) -> Option<String>;
+
+    /// Name, element type as the file calls it, shape (outermost first) and bytes of each tensor, in the file's order.
+    fn stored_tensors(&self) -> Vec<StoredTensor<'_>>;
+}
+
+/// One tensor as a file holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredTensor<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The type of its elements, as the format calls it.
+    pub element_type: String,
+    /// Its shape, outermost dimension first.
+    pub shape: &'a [usize],
+    /// Its size; `None` for types that are not read.
+    pub bytes: Option<u64>,
+}
+
+pub(crate) mod sealed {
+    use super::{ModelConfig, Part, SourceTensor};
+    use crate::Result;
+
+    /// What the decoder reads of a file.
+    pub trait Tensors {
+        /// The hyper-parameters, not yet held against the tensors.
+        fn read_config(&self) -> Result<ModelConfig>;
+
+        /// What the file calls a tensor of the decoder.
+        fn tensor_name(&self, part: Part) -> String;
+
+        /// A tensor of the decoder; an error where it is missing or of a type that is not read.
+        fn tensor(&self, part: Part) -> Result<SourceTensor<'_>>;
+
+        /// Whether a tensor that the decoder has no place for changes no answer: what belongs to another tensor, and
+        /// what the architecture does not use.
+        fn is_passed_over(&self, name: &str, config: &ModelConfig) -> bool;
+
+        /// Whether the layers' matrices are INT8 as the file has them, to be used as they are.
+        fn quantized_linears(&self) -> bool {
+            false
+        }
+    }
+}
+
+/// Opens a model: the path of a GGUF file or of a safetensors folder. The files must not change while they are open;
+/// see [`GgufFile::open`].
+///
+/// # Errors
+/// There is nothing, it cannot be read, or it is damaged.
+pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn ModelFile>> {
+    let path = path.as_ref();
+    if path.is_dir() { Ok(Box::new(ModelFolder::open(path)?)) } else { Ok(Box::new(GgufFile::open(path)?)) }
+}

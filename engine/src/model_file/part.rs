@@ -1,0 +1,73 @@
+//! A decoder's tensors, whatever a file calls them.
+
+use super::ModelConfig;
+
+/// One tensor of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// `[vocabulary, hidden]`.
+    Embedding,
+    /// `[hidden]`.
+    FinalNorm,
+    /// `[vocabulary, hidden]`, where it is not the embedding table.
+    Output,
+    /// One of a layer.
+    Layer(usize, LayerPart),
+}
+
+/// One tensor of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LayerPart {
+    AttentionNorm,
+    Query,
+    Key,
+    Value,
+    QueryBias,
+    KeyBias,
+    ValueBias,
+    QueryNorm,
+    KeyNorm,
+    AttentionOut,
+    PostAttentionNorm,
+    FfnNorm,
+    Gate,
+    Up,
+    Down,
+    PostFfnNorm,
+}
+
+impl LayerPart {
+    /// The parts of one layer and their shapes, `[rows, columns]`.
+    pub(super) fn shapes(config: &ModelConfig) -> Vec<(Self, Vec<usize>)> {
+        let (hidden, ffn) = (config.hidden, config.ffn);
+        let (query, kv) = (config.query_width(), config.kv_width());
+        let mut parts = vec![
+            (Self::AttentionNorm, vec![hidden]),
+            (Self::Query, vec![query, hidden]),
+            (Self::Key, vec![kv, hidden]),
+            (Self::Value, vec![kv, hidden]),
+            (Self::AttentionOut, vec![hidden, query]),
+            (Self::FfnNorm, vec![hidden]),
+            (Self::Gate, vec![ffn, hidden]),
+            (Self::Up, vec![ffn, hidden]),
+            (Self::Down, vec![hidden, ffn]),
+        ];
+        if config.qkv_bias {
+            parts.extend([
+                (Self::QueryBias, vec![query]),
+                (Self::KeyBias, vec![kv]),
+                (Self::ValueBias, vec![kv]),
+            ]);
+        }
+        if config.head_norms {
+            parts.extend([
+                (Self::QueryNorm, vec![config.head_dim]),
+                (Self::KeyNorm, vec![config.head_dim]),
+            ]);
+        }
+        if config.post_norms {
+            parts.extend([(Self::PostAttentionNorm, vec![hidden]), (Self::PostFfnNorm, vec![hidden])]);
+        }
+        parts
+    }
+}

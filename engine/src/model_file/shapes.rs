@@ -1,0 +1,48 @@
+//! Holding a model's tensors against its hyper-parameters: all are checked before anything is converted.
+
+use super::{LayerPart, ModelConfig, ModelError, ModelFile, Part};
+use crate::quoted::quoted;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks that the file has every tensor in its shape, and none that would be passed over.
+pub(super) fn check_tensors<F: ModelFile + ?Sized>(file: &F, config: &ModelConfig) -> Result<(), ModelError> {
+    let stored: BTreeMap<&str, &[usize]> =
+        file.stored_tensors().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+    let mut expected = BTreeSet::new();
+    let mut check = |part: Part, shape: &[usize]| {
+        let name = file.tensor_name(part);
+        check_shape(stored.get(name.as_str()).copied(), &name, shape)?;
+        expected.insert(name);
+        Ok(())
+    };
+    let table = [config.vocabulary, config.hidden];
+    check(Part::Embedding, &table)?;
+    check(Part::FinalNorm, &[config.hidden])?;
+    if !config.tied {
+        check(Part::Output, &table)?;
+    }
+    // A file that claims a thousand layers more than it has ends at the first.
+    let parts = LayerPart::shapes(config);
+    for layer in 0..config.layers {
+        for (part, shape) in &parts {
+            check(Part::Layer(layer, *part), shape)?;
+        }
+    }
+    let unknown = |name: &&str| !expected.contains(*name) && !file.is_passed_over(name, config);
+    match stored.into_keys().find(unknown) {
+        Some(unknown) => Err(ModelError::UnknownTensor {
+            tensor: quoted(unknown),
+            architecture: config.architecture.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_shape(got: Option<&[usize]>, name: &str, expected: &[usize]) -> Result<(), ModelError> {
+    let (tensor, expected) = (name.to_owned(), expected.to_vec());
+    match got {
+        None => Err(ModelError::MissingTensor { tensor, expected }),
+        Some(got) if got != expected => Err(ModelError::TensorShape { tensor, expected, got: got.to_vec() }),
+        Some(_) => Ok(()),
+    }
+}

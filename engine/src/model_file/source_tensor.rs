@@ -1,0 +1,87 @@
+//! A tensor as its file holds it, to be converted row by row.
+
+use super::ModelError;
+use crate::Result;
+use crate::gguf::{TensorView, dequantize_rows};
+use crate::safetensors::SafetensorsView;
+use std::ops::Range;
+
+/// A tensor of any format. Rows are the innermost dimension.
+#[derive(Clone, Debug)]
+pub enum SourceTensor<'a> {
+    /// Of a GGUF file.
+    Gguf(TensorView<'a>),
+    /// Of a safetensors folder: floats.
+    Safetensors(SafetensorsView<'a>),
+    /// Of a safetensors folder: INT8, a row is `q · scale`.
+    Int8PerChannel {
+        /// `[rows, columns]`.
+        q: SafetensorsView<'a>,
+        /// `[rows]`, finite and above 0.
+        scales: Vec<f32>,
+    },
+}
+
+impl<'a> SourceTensor<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        match self {
+            Self::Gguf(view) => view.name(),
+            Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.name(),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> &'a [usize] {
+        match self {
+            Self::Gguf(view) => view.shape(),
+            Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.shape(),
+        }
+    }
+
+    /// Stored bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let data = match self {
+            Self::Gguf(view) => view.data(),
+            Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.data(),
+        };
+        data.len() as u64
+    }
+
+    /// Values in a row.
+    pub(crate) fn row_len(&self) -> usize {
+        self.shape().last().copied().unwrap_or(1)
+    }
+
+    /// The product of all dimensions but the innermost, which both readers have checked.
+    pub(crate) fn rows(&self) -> usize {
+        self.shape().split_last().map_or(1, |(_, outer)| outer.iter().product())
+    }
+
+    /// The values of some rows, one after the other in `out`.
+    pub(crate) fn rows_to_f32(&self, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
+        match self {
+            Self::Gguf(view) => Ok(dequantize_rows(view, rows, out)?),
+            Self::Safetensors(view) => Ok(view.rows_to_f32(rows, out)?),
+            Self::Int8PerChannel { q, scales } => {
+                let columns = self.row_len().max(1);
+                let values = q.as_i8()?.chunks_exact(columns).zip(scales).skip(rows.start).take(rows.len());
+                for ((q, &scale), out) in values.zip(out.chunks_exact_mut(columns)) {
+                    out.iter_mut().zip(q).for_each(|(out, &q)| *out = f32::from(q) * scale);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// All values, which must be finite.
+    pub(crate) fn to_f32(&self) -> Result<Vec<f32>> {
+        let mut out = vec![0.0; self.rows().saturating_mul(self.row_len())];
+        self.rows_to_f32(0..self.rows(), &mut out)?;
+        match out.iter().position(|value| !value.is_finite()) {
+            Some(index) => {
+                let row = index / self.row_len().max(1);
+                Err(ModelError::NotFinite { tensor: self.name().to_owned(), row }.into())
+            }
+            None => Ok(out),
+        }
+    }
+}

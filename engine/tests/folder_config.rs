@@ -1,0 +1,194 @@
+//! `config.json` in its older form, with what published files leave out, and what is refused.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
+
+mod support;
+
+use halite_engine::model_file::{ModelConfig, ModelFile, ModelFolder};
+use halite_engine::{EngineError, Result};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::Path;
+use support::checkpoints::checkpoint;
+use tempfile::TempDir;
+
+/// A copy of a checkpoint whose `config.json` was changed.
+fn changed(name: &str, change: impl FnOnce(&mut Map<String, Value>)) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for file in fs::read_dir(checkpoint(name)).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    let path = folder.path().join("config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(config.as_object_mut().unwrap());
+    fs::write(&path, config.to_string()).unwrap();
+    folder
+}
+
+fn read(folder: &Path) -> Result<ModelConfig> {
+    ModelFolder::open(folder)?.config()
+}
+
+fn refused(name: &str, change: impl FnOnce(&mut Map<String, Value>), parts: &[&str]) {
+    let error: EngineError = read(changed(name, change).path()).expect_err(&format!("{parts:?}"));
+    for part in parts {
+        assert!(error.to_string().contains(part), "`{error}` does not name `{part}`");
+    }
+}
+
+fn remove(config: &mut Map<String, Value>, keys: &[&str]) {
+    keys.iter().for_each(|key| drop(config.remove(*key).unwrap_or_else(|| panic!("no {key}"))));
+}
+
+fn set(config: &mut Map<String, Value>, pairs: &[(&str, Value)]) {
+    config.extend(pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+}
+
+/// Version 4 of `transformers` had the rotation in keys of its own, and no list of the layers' kinds.
+#[test]
+fn the_older_form_means_the_same() {
+    type Change = fn(&mut Map<String, Value>);
+    let forms: [(&str, Change); 6] = [
+        ("llama2", |config| {
+            remove(config, &["rope_parameters", "head_dim", "tie_word_embeddings"]);
+            set(config, &[("rope_theta", json!(10000)), ("rope_scaling", Value::Null)]);
+        }),
+        ("llama3", |config| {
+            remove(config, &["rope_parameters"]);
+            let scaling = json!({
+                "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 32, "rope_type": "llama3"
+            });
+            set(config, &[("rope_theta", json!(10000.0)), ("rope_scaling", scaling)]);
+        }),
+        ("qwen2", |config| {
+            remove(config, &["rope_parameters", "layer_types"]);
+            set(config, &[("rope_theta", json!(1e6)), ("max_window_layers", json!(2))]);
+        }),
+        ("gemma2", |config| {
+            remove(config, &["rope_parameters", "layer_types"]);
+            set(config, &[("hidden_act", json!("gelu_pytorch_tanh"))]);
+        }),
+        ("gemma3", |config| {
+            remove(config, &["rope_parameters", "layer_types"]);
+            config.remove("_sliding_window_pattern");
+            set(
+                config,
+                &[
+                    ("rope_theta", json!(1_000_000.0)),
+                    ("rope_local_base_freq", json!(10000.0)),
+                    ("rope_scaling", json!({"rope_type": "linear", "factor": 8.0})),
+                    ("sliding_window_pattern", json!(6)),
+                ],
+            );
+        }),
+        ("gemma3-vision", |config| {
+            // What is by default is left out.
+            let text = config["text_config"].as_object_mut().unwrap();
+            remove(text, &["rope_parameters", "layer_types", "rms_norm_eps", "tie_word_embeddings"]);
+            set(text, &[("rope_scaling", json!({"rope_type": "linear", "factor": 8.0}))]);
+        }),
+    ];
+    for (name, change) in forms {
+        let expected = read(&checkpoint(name)).unwrap();
+        assert_eq!(read(changed(name, change).path()).unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
+fn windows_that_are_switched_off_are_none() {
+    let off = changed("qwen2", |config| {
+        config.remove("layer_types");
+        set(config, &[("use_sliding_window", json!(false))]);
+    });
+    let config = read(off.path()).unwrap();
+    assert!(config.attention_kinds.iter().all(|kind| kind.window.is_none()));
+    let off = changed("mistral", |config| set(config, &[("sliding_window", Value::Null)]));
+    assert!(read(off.path()).unwrap().attention_kinds[0].window.is_none());
+}
+
+#[test]
+fn what_is_not_built_in_is_refused_by_name() {
+    let name = |what: &'static str| move |config: &mut Map<String, Value>| set(config, &[("model_type", json!(what))]);
+    refused("llama2", name("mamba"), &["mamba", "supported", "qwen3"]);
+    refused("llama2", |config| drop(config.remove("model_type")), &["config.json", "model_type"]);
+    for (checkpoint, key, value, part) in [
+        ("llama2", "attention_bias", json!(true), "attention_bias"),
+        ("llama2", "mlp_bias", json!(true), "mlp_bias"),
+        ("llama2", "hidden_act", json!("relu"), "hidden_act"),
+        ("llama2", "rope_scaling", json!({"rope_type": "yarn", "factor": 4.0}), "yarn"),
+        ("llama2", "rope_scaling", json!({"type": "dynamic", "factor": 4.0}), "dynamic"),
+        ("llama2", "rope_scaling", json!({"rope_type": "linear"}), "factor"),
+        ("llama2", "partial_rotary_factor", json!(0.5), "partial_rotary_factor"),
+        ("gemma3", "layer_types", json!(["full_attention"]), "layer_types"),
+        ("qwen3", "layer_types", json!(["full_attention", "linear_attention", "full_attention"]), "linear_attention"),
+        ("gemma3", "use_bidirectional_attention", json!(true), "bidirectional"),
+    ] {
+        let change = |config: &mut Map<String, Value>| {
+            if key == "rope_scaling" {
+                config.remove("rope_parameters");
+            }
+            set(config, &[(key, value)]);
+        };
+        refused(checkpoint, change, &[part, "config.json"]);
+    }
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused_by_key() {
+    for key in ["num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "rms_norm_eps"] {
+        for bad in [json!(0), json!(-1), json!("3"), json!([]), json!(1e300), json!(u64::MAX)] {
+            refused("llama2", |config| set(config, &[(key, bad)]), &[key, "config.json"]);
+        }
+        refused("mistral", |config| drop(config.remove(key)), &[key]);
+    }
+    refused("llama2", |config| set(config, &[("num_key_value_heads", json!(3))]), &["num_key_value_heads", "divisor"]);
+    refused("llama2", |config| set(config, &[("head_dim", json!(7))]), &["head_dim", "even"]);
+    refused("llama2", |config| set(config, &[("hidden_size", json!(50))]), &["50"]);
+    refused("llama2", |config| set(config, &[("num_hidden_layers", json!(4))]), &["layers.3", "missing"]);
+    refused("llama2", |config| set(config, &[("num_hidden_layers", json!(2))]), &["layers.2"]);
+    refused("qwen2", |config| set(config, &[("model_type", json!("llama"))]), &["self_attn.k_proj.bias"]);
+}
+
+#[test]
+fn other_quantisations_are_refused_by_key() {
+    let edit = |path: &'static [&'static str], value: Value| {
+        move |config: &mut Map<String, Value>| {
+            let mut at = &mut config["quantization_config"];
+            for key in path {
+                at = &mut at[*key];
+            }
+            *at = value;
+        }
+    };
+    let group: [&str; 2] = ["config_groups", "group_0"];
+    for (path, value, part) in [
+        (&["quant_method"][..], json!("gptq"), "quant_method"),
+        (&["format"], json!("pack-quantized"), "format"),
+        (&["kv_cache_scheme"], json!({"num_bits": 8}), "kv_cache_scheme"),
+        (&["config_groups"], Value::Null, "config_groups"),
+        (&[group[0], group[1], "weights", "num_bits"], json!(4), "num_bits"),
+        (&[group[0], group[1], "weights", "strategy"], json!("group"), "strategy"),
+        (&[group[0], group[1], "weights", "symmetric"], json!(false), "symmetric"),
+        (&[group[0], group[1], "input_activations", "dynamic"], json!(false), "dynamic"),
+        (&[group[0], group[1], "input_activations", "strategy"], json!("tensor"), "strategy"),
+        (&[group[0], group[1], "input_activations"], Value::Null, "input_activations"),
+        (&[group[0], group[1], "output_activations"], json!({"num_bits": 8}), "output_activations"),
+    ] {
+        refused("w8a8", edit(path, value), &[part, "quantization_config"]);
+    }
+    // Without a word about it, INT8 weights are nothing to guess at.
+    let folder = changed("w8a8", |config| remove(config, &["quantization_config"]));
+    assert!(read(folder.path()).unwrap_err().to_string().contains("weight_scale"));
+}
+
+#[test]
+fn a_folder_without_its_files_says_which() {
+    let empty = TempDir::new().unwrap();
+    let error = ModelFolder::open(empty.path()).unwrap_err().to_string();
+    assert!(error.contains("config.json") && error.contains(".gguf"), "{error}");
+    fs::write(empty.path().join("config.json"), "{").unwrap();
+    assert!(ModelFolder::open(empty.path()).unwrap_err().to_string().contains("config.json"));
+    fs::write(empty.path().join("config.json"), "[1]").unwrap();
+    assert!(ModelFolder::open(empty.path()).unwrap_err().to_string().contains("config.json"));
+}

@@ -1,0 +1,121 @@
+//! Every family against the `transformers` package: tiny random checkpoints and the logits it computes from them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
+
+mod support;
+
+use halite_cpu::Tier;
+use halite_engine::model_file::{self, ModelFile, ModelFolder};
+use halite_engine::{Engine, EngineOptions, WeightsFormat};
+use halite_kernels::DType;
+use support::checkpoints::{FAMILIES, checkpoint, expected_logits, tokens};
+use support::cpu;
+
+/// The largest difference of two logits, as a part of the larger one; logits near 0 are held against a hundredth of
+/// their row's root mean square.
+fn relative_difference(got: &[f32], expected: &[f32]) -> f64 {
+    let square = |x: &f32| f64::from(*x).powi(2);
+    let rms = (expected.iter().map(square).sum::<f64>() / expected.len() as f64).sqrt();
+    let differences = got.iter().zip(expected).map(|(&got, &expected)| {
+        let size = f64::from(got.abs().max(expected.abs())).max(rms / 100.0);
+        f64::from(got - expected).abs() / size
+    });
+    // A NaN must not be passed over, as `f64::max` would.
+    differences.fold(0.0, |largest, difference| if difference <= largest { largest } else { difference })
+}
+
+fn logits(file: &dyn ModelFile, options: &EngineOptions, tokens: &[u32], tier: Tier) -> Vec<Vec<f32>> {
+    let mut engine = Engine::from_file(cpu(2, tier), file, options, &mut |_| {}).unwrap();
+    let positions: Vec<usize> = (0..tokens.len()).collect();
+    engine.logits(tokens, &positions).unwrap()
+}
+
+/// The largest relative difference over all rows.
+fn difference(name: &str, options: &EngineOptions, tier: Tier) -> f64 {
+    let file = ModelFolder::open(checkpoint(name)).unwrap();
+    let got = logits(&file, options, &tokens(name), tier);
+    let expected = expected_logits(name, got[0].len());
+    assert_eq!(got.len(), expected.len());
+    let rows = got.iter().zip(&expected).map(|(got, expected)| relative_difference(got, expected));
+    rows.fold(0.0, f64::max)
+}
+
+#[test]
+fn logits_are_those_of_transformers() {
+    for name in FAMILIES {
+        for tier in Tier::available() {
+            let options = EngineOptions::new().weights(WeightsFormat::F32);
+            let found = difference(name, &options, tier);
+            println!("{name} on {tier:?}: relative difference of the logits {found:.1e}");
+            assert!(found < 1e-3, "{name} on {tier:?}: {found:e}");
+        }
+    }
+}
+
+#[test]
+fn chunks_of_a_prompt_change_no_bit() {
+    for name in FAMILIES {
+        let file = ModelFolder::open(checkpoint(name)).unwrap();
+        let options = EngineOptions::new();
+        let whole = logits(&file, &options, &tokens(name), Tier::best());
+        for chunk in [1, 7] {
+            let options = options.clone().max_batch_tokens(chunk).max_sequences(1);
+            assert!(logits(&file, &options, &tokens(name), Tier::best()) == whole, "{name} by {chunk}");
+        }
+    }
+}
+
+/// Kept as BF16, the weights of a BF16 checkpoint are exactly the file's.
+#[test]
+fn bf16_checkpoints_lose_nothing_as_bf16() {
+    for name in ["llama3", "qwen2", "qwen3", "smollm2", "gemma2", "gemma3"] {
+        let options = EngineOptions::new().weights(WeightsFormat::Bf16).kv_dtype(DType::F32);
+        let found = difference(name, &options, Tier::best());
+        assert!(found < 1e-3, "{name}: {found:e}");
+    }
+}
+
+#[test]
+fn a_w8a8_checkpoint_matches_its_simulation() {
+    for tier in Tier::available() {
+        let options = EngineOptions::new().weights(WeightsFormat::W8a8).kv_dtype(DType::F32);
+        let found = difference("w8a8", &options, tier);
+        println!("w8a8 on {tier:?}: relative difference of the logits {found:.1e}");
+        assert!(found < 1e-3, "{tier:?}: {found:e}");
+    }
+}
+
+/// The same checkpoint with its INT8 weights taken back to floats: near the simulation, but without the rounding of
+/// activations.
+#[test]
+fn a_w8a8_checkpoint_can_be_kept_as_floats() {
+    let options = EngineOptions::new().weights(WeightsFormat::F32);
+    let file = ModelFolder::open(checkpoint("w8a8")).unwrap();
+    let got = logits(&file, &options, &tokens("w8a8"), Tier::best()).concat();
+    let expected = expected_logits("w8a8", 320).concat();
+    let rms = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let error = rms(&mut got.iter().zip(&expected).map(|(a, b)| a - b)) / rms(&mut expected.iter().copied());
+    assert!(error > 1e-4 && error < 0.05, "{error}");
+}
+
+#[test]
+fn what_a_folder_says_is_read() {
+    let file = model_file::open(checkpoint("gemma3")).unwrap();
+    let config = file.config().unwrap();
+    let windows: Vec<Option<usize>> =
+        config.layer_kinds.iter().map(|&kind| config.attention_kinds[kind].window).collect();
+    let (near, far) = (Some(16), None);
+    assert_eq!(windows, [near, near, near, near, near, far, near]);
+    assert_eq!(file.architecture().as_deref(), Some("gemma3_text"));
+    let texts = file.texts().unwrap();
+    assert_eq!(texts.tokenizer.end_tokens().collect::<Vec<_>>(), [1]);
+    assert!(texts.template.is_some());
+    assert_eq!(file.generation().unwrap(), Default::default());
+    let engine =
+        Engine::load(cpu(1, Tier::best()), checkpoint("gemma3"), &EngineOptions::new(), &mut |_| {}).unwrap();
+    assert_eq!(engine.describe().parameters, config.parameters());
+    assert_eq!(
+        engine.describe().weight_bytes,
+        config.memory(WeightsFormat::W8a8, DType::F16).weights,
+        "what inspect foretells is what loading takes"
+    );
+}
