@@ -1,8 +1,9 @@
 //! Attention over a paged KV cache: prefill, chunked prefill and decode, ragged, in one call.
 //!
 //! For query row `i` of a sequence with `q_len` query rows and `kv_len` cached positions, the row's own position is
-//! `kv_len - q_len + i`; a causal row sees the positions up to its own. Query head `h` reads KV head
-//! `h / (query_heads / kv_heads)`. With `s_j = scale · q·k_j` over the visible `j`:
+//! `kv_len - q_len + i`; which positions it sees is the [`Mask`]'s. Query head `h` reads KV head
+//! `h / (query_heads / kv_heads)`. With `s_j = scale · q·k_j` over the visible `j`, or
+//! `s_j = cap · tanh(scale · q·k_j / cap)` with a soft-cap (Gemma 2, arXiv:2408.00118, section 2):
 //! `out = Σ exp(s_j - m) v_j / Σ exp(s_j - m)`, and `log_sum_exp = ln Σ exp(s_j)`, natural (Vaswani et al. 2017,
 //! arXiv:1706.03762; the running form: Milakov and Gimelshein 2018, arXiv:1805.02867). A row that sees no key is 0
 //! with log-sum-exp -inf. Keys and values of the step itself are read from the cache, as it stores them.
@@ -25,6 +26,12 @@ const CHECK: Check = Check("attention");
 pub enum Mask {
     /// Positions up to its own.
     Causal,
+    /// The last `window` positions up to its own, its own included: a row at position `p` sees the positions `q` with
+    /// `p - window < q <= p` (Beltagy et al. 2020, arXiv:2004.05150; `sliding_window` of Hugging Face transformers).
+    Sliding {
+        /// Positions that a row sees at most; 1 or more.
+        window: usize,
+    },
 }
 
 /// Which attention, over which cache.
@@ -37,6 +44,8 @@ pub struct AttentionSpec {
     pub kv: KvSpec,
     /// Factor of the scores.
     pub scale: f32,
+    /// Bounds the scores, after the scale and before the mask: `cap · tanh(score / cap)`; finite and above zero.
+    pub soft_cap: Option<f32>,
     /// Which positions a row sees.
     pub mask: Mask,
     /// Type of queries and output.
@@ -49,7 +58,8 @@ impl AttentionSpec {
     /// Causal attention over F32 queries, `scale = 1 / √head_dim`.
     pub fn causal(query_heads: usize, kv: KvSpec) -> Self {
         let scale = 1.0 / (kv.head_dim as f32).sqrt();
-        AttentionSpec { query_heads, kv, scale, mask: Mask::Causal, dtype: DType::F32, kv_split: 256 }
+        let (mask, dtype) = (Mask::Causal, DType::F32);
+        AttentionSpec { query_heads, kv, scale, soft_cap: None, mask, dtype, kv_split: 256 }
     }
 
     /// Another type of queries and output.
@@ -61,6 +71,18 @@ impl AttentionSpec {
     /// Another factor of the scores.
     pub fn with_scale(mut self, scale: f32) -> Self {
         self.scale = scale;
+        self
+    }
+
+    /// Scores bounded by `±cap`.
+    pub fn with_soft_cap(mut self, cap: f32) -> Self {
+        self.soft_cap = Some(cap);
+        self
+    }
+
+    /// Other visible positions.
+    pub fn with_mask(mut self, mask: Mask) -> Self {
+        self.mask = mask;
         self
     }
 
@@ -78,8 +100,8 @@ impl AttentionSpec {
     /// Checks that the specification makes sense: a backend calls it before it plans.
     ///
     /// # Errors
-    /// Sizes of zero, query heads that are no multiple of KV heads, a split that is no multiple of 16, a scale that
-    /// is not finite.
+    /// Sizes or a window of zero, query heads that are no multiple of KV heads, a split that is no multiple of 16, a
+    /// scale that is not finite, a soft-cap that is not finite and above zero.
     pub fn check(&self) -> Result<()> {
         self.kv.block_bytes()?;
         CHECK.positive("query_heads", self.query_heads)?;
@@ -91,7 +113,12 @@ impl AttentionSpec {
         )?;
         let split = self.kv_split;
         CHECK.that(split > 0 && split.is_multiple_of(16), "kv_split", "a positive multiple of 16", split)?;
-        CHECK.that(self.scale.is_finite(), "scale", "a finite number", self.scale)
+        CHECK.that(self.scale.is_finite(), "scale", "a finite number", self.scale)?;
+        CHECK.soft_cap(self.soft_cap)?;
+        match self.mask {
+            Mask::Causal => Ok(()),
+            Mask::Sliding { window } => CHECK.positive("window", window),
+        }
     }
 }
 

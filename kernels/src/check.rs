@@ -92,6 +92,12 @@ impl Check {
         self.that(got > 0, argument, "at least 1", got)
     }
 
+    /// A bound of `cap · tanh(y / cap)`, where there is one.
+    pub(crate) fn soft_cap(self, cap: Option<f32>) -> Result<()> {
+        let valid = cap.is_none_or(|cap| cap.is_finite() && cap > 0.0);
+        self.that(valid, "soft_cap", "a finite number above zero", cap)
+    }
+
     /// A tensor of this type and shape. Its innermost dimension is contiguous, as every tensor's is.
     pub(crate) fn tensor<D: Device>(
         self,

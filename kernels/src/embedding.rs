@@ -1,4 +1,4 @@
-//! Embedding: rows of a table by token id.
+//! Embedding: rows of a table by token id, multiplied by a constant where the model has one.
 //!
 //! An id below 0 or beyond the table gives a row of zeros: ids may be born on the device, where nothing can be
 //! refused, and are never trusted.
@@ -19,19 +19,27 @@ pub enum TableFormat {
 }
 
 /// Which table.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EmbeddingSpec {
     /// How the table is stored.
     pub table: TableFormat,
+    /// Factor of every row (Gemma: √hidden); finite. 1 leaves the rows' bits as they are.
+    pub scale: f32,
     /// Type of the output.
     pub output: DType,
 }
 
 impl EmbeddingSpec {
-    /// A table of this format, to F32.
+    /// A table of this format, to F32, as it is.
     pub fn new(table: TableFormat) -> Self {
-        EmbeddingSpec { table, output: DType::F32 }
+        EmbeddingSpec { table, scale: 1.0, output: DType::F32 }
+    }
+
+    /// Another factor of the rows.
+    pub fn with_scale(mut self, scale: f32) -> Self {
+        self.scale = scale;
+        self
     }
 
     /// Another output type.
@@ -56,7 +64,7 @@ pub enum EmbeddingTable<'a, D: Device> {
     },
 }
 
-/// One call: `out[t] = table[ids[t]]`.
+/// One call: `out[t] = table[ids[t]] · scale`, the row widened or dequantised to F32 first.
 #[derive(Clone, Debug)]
 pub struct EmbeddingArgs<'a, D: Device> {
     /// What to compute.
@@ -70,11 +78,12 @@ pub struct EmbeddingArgs<'a, D: Device> {
 }
 
 impl<D: Device> EmbeddingArgs<'_, D> {
-    /// Checks shapes and types.
+    /// Checks shapes, types and the factor.
     ///
     /// # Errors
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
+        CHECK.that(self.spec.scale.is_finite(), "scale", "a finite number", self.spec.scale)?;
         let tokens = CHECK.rows("ids", self.ids, 1)?;
         CHECK.tensor("ids", self.ids, DType::I32, &[tokens])?;
         let (table, scales) = match (&self.table, self.spec.table) {

@@ -3,8 +3,8 @@
 //! W8A8 (per-token activations, per-channel weights; Xiao et al. 2022, arXiv:2211.10438, equation 2):
 //! `y[t, n] = (Σ_k q_x[t, k] · q_w[n, k]) · s_w[n] · s_x[t]`, the sum exact in i32.
 //!
-//! The epilogue, in this order: scales, `+ bias[n]`, activation or gate, `+ residual[t, n]`, rounding to the output
-//! type. A gated layer has `2 · out_features` weight rows, the gate's first, and gives `act(gate) · up`.
+//! The epilogue, in this order: scales, `+ bias[n]`, activation or gate, soft-cap, `+ residual[t, n]`, rounding to the
+//! output type. A gated layer has `2 · out_features` weight rows, the gate's first, and gives `act(gate) · up`.
 
 use crate::{Checked, Support, activation::Activation, check::Check};
 use half::{bf16, f16};
@@ -196,13 +196,16 @@ pub struct Epilogue<'a, D: Device> {
     pub bias: Option<&'a Tensor<D>>,
     /// Applied to each element of a layer without a gate.
     pub activation: Option<Activation>,
+    /// Bounds each element of the result by `cap · tanh(y / cap)` before the residual is added (the logits of Gemma 2,
+    /// arXiv:2408.00118); finite and above zero.
+    pub soft_cap: Option<f32>,
     /// `[rows, out_features]` of the output's type, apart from `out`.
     pub residual: Option<&'a Tensor<D>>,
 }
 
 impl<D: Device> Default for Epilogue<'_, D> {
     fn default() -> Self {
-        Epilogue { bias: None, activation: None, residual: None }
+        Epilogue { bias: None, activation: None, soft_cap: None, residual: None }
     }
 }
 
@@ -220,7 +223,7 @@ pub struct LinearArgs<'a, B: Linear> {
 }
 
 impl<B: Linear> LinearArgs<'_, B> {
-    /// Checks shapes and types.
+    /// Checks shapes, types and the epilogue.
     ///
     /// # Errors
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
@@ -240,9 +243,9 @@ impl<B: Linear> LinearArgs<'_, B> {
             }
             (_, format) => return Err(CHECK.wrong("x", format!("{format:?}"), "another format")),
         };
-        let Epilogue { bias, activation, residual } = &self.epilogue;
+        let Epilogue { bias, activation, soft_cap, residual } = &self.epilogue;
         let bare = spec.output == DType::I32;
-        let nothing = bias.is_none() && activation.is_none() && residual.is_none();
+        let nothing = bias.is_none() && activation.is_none() && soft_cap.is_none() && residual.is_none();
         CHECK.that(!bare || nothing, "epilogue", "none for I32 output", "an epilogue")?;
         CHECK.that(
             spec.gate.is_none() || activation.is_none(),
@@ -250,6 +253,7 @@ impl<B: Linear> LinearArgs<'_, B> {
             "none beside a gate",
             activation,
         )?;
+        CHECK.soft_cap(*soft_cap)?;
         if let Some(bias) = bias {
             CHECK.tensor("bias", bias, DType::F32, &[spec.weight_rows()])?;
         }

@@ -1,7 +1,9 @@
-//! Normalisation of rows, with the residual before it and the quantisation after it fused.
+//! Normalisation of rows, with a residual before or after it and the quantisation after it fused.
 //!
 //! - RMS (Zhang and Sennrich 2019, arXiv:1910.07467): `y = x / √(mean(x²) + eps) · weight`.
 //! - Layer (Ba et al. 2016, arXiv:1607.06450): `y = (x - mean) / √(var + eps) · weight + bias`, population variance.
+//!
+//! A residual is added to `x`, or to `y` as models with a norm behind each layer do (Gemma 2, arXiv:2408.00118).
 //!
 //! A norm per head is a norm over rows of `head_dim`: pass `[tokens, heads, head_dim]`.
 
@@ -65,14 +67,23 @@ pub enum NormOut<'a, D: Device> {
     },
 }
 
-/// `x + residual` on the way: read one, keep the other.
+/// The residual that a norm adds on the way, and on which side of it.
 #[derive(Clone, Debug)]
-pub struct NormResidual<'a, D: Device> {
-    /// Added to `x` before the norm; of `x`'s shape and type.
-    pub residual: &'a Tensor<D>,
-    /// Receives `x + residual`, rounded to its type, which is what is normalised; of `x`'s shape and type, apart from
-    /// both.
-    pub sum: &'a Tensor<D>,
+#[non_exhaustive]
+pub enum NormResidual<'a, D: Device> {
+    /// `sum = x + residual; y = norm(sum)`: read one, keep the other.
+    Before {
+        /// Added to `x`; of `x`'s shape and type.
+        residual: &'a Tensor<D>,
+        /// Receives `x + residual`, rounded to its type, which is what is normalised; of `x`'s shape and type, apart
+        /// from both.
+        sum: &'a Tensor<D>,
+    },
+    /// `y = residual + norm(x)`, with one rounding to the output's type; for [`NormOut::Float`] only.
+    After {
+        /// Added to the norm; of `x`'s shape and type. It may be `x` itself; the output is apart from both.
+        residual: &'a Tensor<D>,
+    },
 }
 
 /// One call.
@@ -82,7 +93,7 @@ pub struct NormArgs<'a, D: Device> {
     pub spec: &'a NormSpec,
     /// `[rows, columns]` or `[tokens, heads, head_dim]`; outer dimensions may be strided.
     pub x: &'a Tensor<D>,
-    /// The residual to add first.
+    /// The residual to add before or after.
     pub residual: Option<NormResidual<'a, D>>,
     /// F32 `[columns]`.
     pub weight: &'a Tensor<D>,
@@ -110,13 +121,20 @@ impl<D: Device> NormArgs<'_, D> {
             CHECK.tensor("bias", bias, DType::F32, &[columns])?;
         }
         let (residual, sum) = match &self.residual {
-            Some(both) => {
-                CHECK.tensor("residual", both.residual, self.spec.dtype, dims)?;
-                CHECK.tensor("sum", both.sum, self.spec.dtype, dims)?;
-                (Some(both.residual), Some(both.sum))
+            Some(NormResidual::Before { residual, sum }) => (Some(*residual), Some(*sum)),
+            Some(NormResidual::After { residual }) => {
+                let float = matches!(self.out, NormOut::Float(_));
+                CHECK.that(float, "out", "floats where the residual comes after the norm", "INT8")?;
+                (Some(*residual), None)
             }
             None => (None, None),
         };
+        if let Some(residual) = residual {
+            CHECK.tensor("residual", residual, self.spec.dtype, dims)?;
+        }
+        if let Some(sum) = sum {
+            CHECK.tensor("sum", sum, self.spec.dtype, dims)?;
+        }
         let inputs =
             [("x", Some(self.x)), ("residual", residual), ("weight", Some(self.weight)), ("bias", self.bias)];
         if let Some(sum) = sum {

@@ -352,6 +352,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
             bias: case.bias.then_some(&bias.view),
             activation: case.activation,
             residual: case.residual.then_some(&residual.view),
+            ..Epilogue::default()
         },
         out: &out.view,
     };

@@ -188,7 +188,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let args = NormArgs {
         spec,
         x: &x.view,
-        residual: case.residual.then_some(NormResidual { residual: &residual.view, sum: &sum.view }),
+        residual: case.residual.then_some(NormResidual::Before { residual: &residual.view, sum: &sum.view }),
         weight: &weight.view,
         bias: case.bias.then_some(&bias.view),
         out: if case.quantised {
@@ -255,7 +255,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         bias: None,
         out: float(&y.view),
     };
-    let with = |residual, sum| Some(NormResidual::<B> { residual, sum });
+    let with = |residual, sum| Some(NormResidual::Before { residual, sum });
     let empty = x.view.narrow(1, 0..0)?;
     for (argument, args) in [
         ("x", NormArgs { x: &flat.view, ..plain.clone() }),

@@ -15,7 +15,8 @@ use halite_kernels::{
 impl Embedding for Cpu {
     fn embedding_supports(&self, spec: &EmbeddingSpec) -> Support {
         match spec.output {
-            DType::F32 => Support::Native,
+            DType::F32 if spec.scale == 1.0 => Support::Native,
+            DType::F32 => Support::No(format!("scale {}: only 1 is built", spec.scale)),
             other => Support::No(format!("output {other}: only F32 is built")),
         }
     }

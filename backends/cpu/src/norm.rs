@@ -11,7 +11,7 @@ use crate::{
 use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    norm::{Norm, NormArgs, NormKind, NormOut, NormSpec},
+    norm::{Norm, NormArgs, NormKind, NormOut, NormResidual, NormSpec},
 };
 
 impl Norm for Cpu {
@@ -37,9 +37,9 @@ impl Norm for Cpu {
             };
             match &args.residual {
                 None => self.norm_into(x.data(), x.rows, &formula, &args.out),
-                Some(both) => {
-                    let residual = read::<Float>(both.residual)?;
-                    let mut sum = write::<Float>(both.sum)?;
+                Some(NormResidual::Before { residual, sum }) => {
+                    let residual = read::<Float>(residual)?;
+                    let mut sum = write::<Float>(sum)?;
                     self.tier().run(AddRows {
                         x: x.data(),
                         rows: x.rows,
@@ -51,6 +51,7 @@ impl Norm for Cpu {
                     let rows = sum.rows;
                     self.norm_into(sum.data(), rows, &formula, &args.out)
                 }
+                Some(other) => Err(crate::unsupported("norm", "this form of residual", other)),
             }
         })
     }

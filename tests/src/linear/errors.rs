@@ -93,7 +93,7 @@ fn float_args<B: Backend>(device: &B) -> Verdict {
     let (bias, scales) = (tensor(DType::F32, &[4])?, tensor(DType::F32, &[2])?);
     let args = |x, out| LinearArgs::<B> { x, weights: &packed, epilogue: Epilogue::default(), out };
     let float = || Activations::Float(&x.view);
-    let epilogue = |bias, residual| Epilogue::<B> { bias, activation: None, residual };
+    let epilogue = |bias, residual| Epilogue::<B> { bias, residual, ..Epilogue::default() };
     let plain = || args(float(), &out.view);
     let activated = Epilogue { activation: Some(Activation::Silu), ..Epilogue::default() };
     for (argument, args) in [

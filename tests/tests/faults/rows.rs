@@ -9,7 +9,7 @@ use halite_kernels::{
     Checked, DType, Support,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationSpec, Gating},
     embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
-    norm::{Norm, NormArgs, NormKind, NormOut, NormSpec},
+    norm::{Norm, NormArgs, NormKind, NormOut, NormResidual, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
     sampling::{
@@ -163,19 +163,22 @@ impl Norm for Exact {
         let (weight, bias) = (read(args.weight), args.bias.map(read));
         let columns = weight.len();
         let mut x = read(args.x);
-        if let Some(both) = args.residual.as_ref().filter(|_| !self.has(Fault::NormNoResidual)) {
-            x.iter_mut().zip(read(both.residual)).for_each(|(x, residual)| *x += residual);
-            if !self.has(Fault::NormSumUnwritten) {
-                write(both.sum, x.iter().copied());
-                x = read(both.sum);
+        if let Some(NormResidual::Before { residual, sum }) = &args.residual {
+            if !self.has(Fault::NormNoResidual) {
+                x.iter_mut().zip(read(residual)).for_each(|(x, residual)| *x += residual);
             }
-        } else if let Some(both) = &args.residual {
-            write(both.sum, x.iter().copied());
+            if !self.has(Fault::NormSumUnwritten) {
+                write(sum, x.iter().copied());
+                x = read(sum);
+            }
         }
-        let y: Vec<f64> = x
+        let mut y: Vec<f64> = x
             .chunks_exact(columns)
             .flat_map(|row| self.norm_row(args.spec, row, &weight, bias.as_deref()))
             .collect();
+        if let Some(NormResidual::After { residual }) = &args.residual {
+            y.iter_mut().zip(read(residual)).for_each(|(y, residual)| *y += residual);
+        }
         match &args.out {
             NormOut::Float(out) => write(out, y),
             NormOut::Int8PerToken { q, scales } => {

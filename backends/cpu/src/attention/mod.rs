@@ -22,7 +22,7 @@ use halite_kernels::{
     Checked, Support,
     attention::{
         Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
-        AttentionStep,
+        AttentionStep, Mask,
     },
 };
 use stage::MAX_PART;
@@ -95,6 +95,9 @@ impl Attention for Cpu {
         }
         if spec.kv_split > MAX_PART {
             return Support::No(format!("kv_split {}: at most {MAX_PART}", spec.kv_split));
+        }
+        if spec.mask != Mask::Causal || spec.soft_cap.is_some() {
+            return Support::No("sliding windows and soft-caps are not built".to_owned());
         }
         Support::Native
     }

@@ -69,6 +69,9 @@ impl Linear for Cpu {
         if args.out.shape().elements() == 0 {
             return Ok(());
         }
+        if args.epilogue.soft_cap.is_some() {
+            return Err(crate::unsupported("linear", "a soft-cap", &args.epilogue));
+        }
         let output = args.weights.as_ref().output;
         match &args.x {
             Activations::Int8PerToken { q, .. } if output == DType::I32 => self.int8_sums(stream, &args, q),
