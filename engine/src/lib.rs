@@ -2,7 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`gguf`] | model files |
+//! | [`gguf`], [`safetensors`] | model files |
 //! | [`text`] | tokenizers, chat templates, stop strings |
 //! | [`model`] | hyper-parameters, weights, the decoder |
 //! | [`runner`] | the border between what knows the device and what does not |
@@ -14,10 +14,12 @@
 mod engine;
 mod error;
 pub mod gguf;
+mod mapped_file;
 pub mod model;
 mod options;
 mod quoted;
 pub mod runner;
+pub mod safetensors;
 pub mod schedule;
 #[cfg(feature = "store")]
 pub mod store;
