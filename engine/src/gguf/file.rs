@@ -1,13 +1,11 @@
 //! A GGUF file, opened and checked.
 
 use std::fmt;
-use std::fs::File;
 use std::path::Path;
-
-use memmap2::Mmap;
 
 use super::header::Header;
 use super::{GgufError, Metadata, TensorInfo, TensorView};
+use crate::mapped_file::{self, MapError};
 use crate::quoted::quoted;
 
 /// A GGUF file whose header, metadata and tensor table have been checked.
@@ -32,10 +30,7 @@ impl GgufFile {
     /// ([`GgufError::InFile`], with the fault inside).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
         let path = path.as_ref();
-        let file = open_regular(path)?;
-        // SAFETY: the map is private and read-only. That nobody changes the file meanwhile is asked of the caller, as
-        // no operating system can promise it; all text and tables are copied out and checked when the file is opened.
-        let map = unsafe { Mmap::map(&file) }.map_err(|source| io(path, source))?;
+        let map = mapped_file::map(path).map_err(|error| unopened(path, error))?;
         Self::from_bytes(map).map_err(|inner| in_file(path, inner))
     }
 
@@ -45,7 +40,7 @@ impl GgufFile {
     /// As [`Self::open`].
     pub fn read(path: impl AsRef<Path>) -> Result<Self, GgufError> {
         let path = path.as_ref();
-        let mut file = open_regular(path)?;
+        let mut file = mapped_file::open_regular(path).map_err(|error| unopened(path, error))?;
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut file, &mut bytes).map_err(|source| io(path, source))?;
         Self::from_bytes(bytes).map_err(|inner| in_file(path, inner))
@@ -100,13 +95,11 @@ impl fmt::Debug for GgufFile {
     }
 }
 
-fn open_regular(path: &Path) -> Result<File, GgufError> {
-    // Asked before opening: to open a pipe waits for a writer.
-    let kind = std::fs::metadata(path).map_err(|source| io(path, source))?;
-    if !kind.is_file() {
-        return Err(GgufError::NotAFile { path: path.to_owned() });
+fn unopened(path: &Path, error: MapError) -> GgufError {
+    match error {
+        MapError::Io(source) => io(path, source),
+        MapError::NotAFile => GgufError::NotAFile { path: path.to_owned() },
     }
-    File::open(path).map_err(|source| io(path, source))
 }
 
 fn io(path: &Path, source: std::io::Error) -> GgufError {

@@ -39,8 +39,8 @@ pub(super) const UNSAFE: &[Allowed] = &[
         reason: "workers call a closure that the caller only lends, as scoped threads do",
     },
     Allowed {
-        path: "engine/src/gguf/file.rs",
-        reason: "maps the model file: the system is a foreign function",
+        path: "engine/src/mapped_file.rs",
+        reason: "maps model files: the system is a foreign function",
     },
 ];
 
