@@ -152,28 +152,23 @@ fn values_that_make_no_sense_are_refused_by_key() {
 
 #[test]
 fn other_quantisations_are_refused_by_key() {
-    let edit = |path: &'static [&'static str], value: Value| {
+    let edit = |path: &'static str, value: Value| {
         move |config: &mut Map<String, Value>| {
-            let mut at = &mut config["quantization_config"];
-            for key in path {
-                at = &mut at[*key];
-            }
-            *at = value;
+            *config["quantization_config"].pointer_mut(path).expect(path) = value;
         }
     };
-    let group: [&str; 2] = ["config_groups", "group_0"];
     for (path, value, part) in [
-        (&["quant_method"][..], json!("gptq"), "quant_method"),
-        (&["format"], json!("pack-quantized"), "format"),
-        (&["kv_cache_scheme"], json!({"num_bits": 8}), "kv_cache_scheme"),
-        (&["config_groups"], Value::Null, "config_groups"),
-        (&[group[0], group[1], "weights", "num_bits"], json!(4), "num_bits"),
-        (&[group[0], group[1], "weights", "strategy"], json!("group"), "strategy"),
-        (&[group[0], group[1], "weights", "symmetric"], json!(false), "symmetric"),
-        (&[group[0], group[1], "input_activations", "dynamic"], json!(false), "dynamic"),
-        (&[group[0], group[1], "input_activations", "strategy"], json!("tensor"), "strategy"),
-        (&[group[0], group[1], "input_activations"], Value::Null, "input_activations"),
-        (&[group[0], group[1], "output_activations"], json!({"num_bits": 8}), "output_activations"),
+        ("/quant_method", json!("gptq"), "quant_method"),
+        ("/format", json!("pack-quantized"), "format"),
+        ("/kv_cache_scheme", json!({"num_bits": 8}), "kv_cache_scheme"),
+        ("/config_groups", Value::Null, "config_groups"),
+        ("/config_groups/group_0/weights/num_bits", json!(4), "num_bits"),
+        ("/config_groups/group_0/weights/strategy", json!("group"), "strategy"),
+        ("/config_groups/group_0/weights/symmetric", json!(false), "symmetric"),
+        ("/config_groups/group_0/input_activations/dynamic", json!(false), "dynamic"),
+        ("/config_groups/group_0/input_activations/strategy", json!("tensor"), "strategy"),
+        ("/config_groups/group_0/input_activations", Value::Null, "input_activations"),
+        ("/config_groups/group_0/output_activations", json!({"num_bits": 8}), "output_activations"),
     ] {
         refused("w8a8", edit(path, value), &[part, "quantization_config"]);
     }
