@@ -20,7 +20,7 @@ use halite_hal::{DType, Result, Tensor};
 
 const CHECK: Check = Check("attention");
 
-/// Which positions a query row sees.
+/// Which positions a query row sees. Keys and values at others, NaN included, do not reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mask {

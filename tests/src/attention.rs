@@ -17,7 +17,7 @@ use crate::{
 use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep},
+    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask},
     cache::{BlockExport, CacheWriteArgs, KvCacheInfo},
 };
 
@@ -30,6 +30,8 @@ pub enum Fill {
     FarBelow,
     /// Scores in the thousands, far apart: one key takes all.
     Steep,
+    /// Keys and values that no row of the step sees are NaN.
+    UnseenNan,
 }
 
 /// How queries and output lie in memory.
@@ -68,6 +70,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "lengths", cases::lengths(), body),
         Group::listed("attention", "mixed", cases::mixed(), body),
         Group::listed("attention", "extremes", cases::extremes(), body),
+        Group::listed("attention", "windows", cases::windows(), body),
+        Group::listed("attention", "soft_caps", cases::soft_caps(), body),
         Group::listed("attention", "supports", cases::supports(), body),
         Group::seeded("attention", "random", 60, cases::random, body),
         Group::bodies("attention", "errors", errors::bodies()),
@@ -87,7 +91,7 @@ impl Tokens {
         let kv = &spec.kv;
         let mut q = rng.aways(q_len * spec.query_heads * kv.head_dim);
         let mut k = rng.aways(kv_len * kv.kv_heads * kv.head_dim);
-        let v = rng.aways(kv_len * kv.kv_heads * kv.value_head_dim);
+        let mut v = rng.aways(kv_len * kv.kv_heads * kv.value_head_dim);
         match fill {
             Fill::Away => {}
             // Products of at least 1/4 of one sign.
@@ -97,6 +101,15 @@ impl Tokens {
                 k.iter_mut().for_each(|x| *x = -x.abs() * factor);
             }
             Fill::Steep => q.iter_mut().for_each(|x| *x *= 1000.0),
+            Fill::UnseenNan => {
+                let first = match spec.mask {
+                    // The first row's own position, less the others of its window.
+                    Mask::Sliding { window } => (kv_len + 1).saturating_sub(q_len).saturating_sub(window),
+                    _ => 0,
+                };
+                k[..first * kv.kv_heads * kv.head_dim].fill(f32::NAN);
+                v[..first * kv.kv_heads * kv.value_head_dim].fill(f32::NAN);
+            }
         }
         Tokens { q, k, v }
     }
@@ -264,7 +277,7 @@ fn expectation(
     let as_stored = |dtype: DType, values: &[f32]| -> Vec<f64> {
         values.iter().map(|&value| stored(dtype, value)).collect()
     };
-    let (out, lse) = oracle::attention::causal(&Sequence {
+    let (out, lse) = oracle::attention::attend(&Sequence {
         q: &as_stored(spec.dtype, &tokens.q),
         k: &as_stored(spec.kv.dtype, &tokens.k),
         v: &as_stored(spec.kv.dtype, &tokens.v),
@@ -275,6 +288,8 @@ fn expectation(
         head_dim: spec.kv.head_dim,
         value_head_dim: spec.kv.value_head_dim,
         scale: f64::from(spec.scale),
+        soft_cap: spec.soft_cap.map(f64::from),
+        mask: spec.mask,
     });
     // A row that sees nothing is exactly 0.
     let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };

@@ -20,6 +20,8 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 pub struct Case {
     /// How the table is stored.
     pub table: TableFormat,
+    /// Factor of the rows.
+    pub scale: f32,
     /// Type of the output.
     pub output: DType,
     /// Rows of the table.
@@ -53,9 +55,12 @@ fn edges() -> Vec<Case> {
     for (number, hidden) in [0, 1, 7, 15, 16, 17, 33, 64, 576].into_iter().enumerate() {
         for table in formats() {
             for ids in [vec![], vec![2], vec![4, 0, -1, 5, i32::MIN, i32::MAX, 3, 3]] {
-                let layout = LAYOUTS[number % 3];
+                let (layout, output) = (LAYOUTS[number % 3], DType::F32);
                 let seed = number as u64;
-                cases.push(Case { table, output: DType::F32, vocabulary: 5, hidden, ids, layout, seed });
+                for scale in [1.0, 8.485_281, -0.5] {
+                    let ids = ids.clone();
+                    cases.push(Case { table, scale, output, vocabulary: 5, hidden, ids, layout, seed });
+                }
             }
         }
     }
@@ -66,8 +71,11 @@ fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for table in formats() {
         for output in FLOATS {
-            let ids = vec![8, -1, 9, 0];
-            cases.push(Case { table, output, vocabulary: 9, hidden: 35, ids, layout: LAYOUTS[1], seed: 5 });
+            let (ids, layout) = (vec![8, -1, 9, 0], LAYOUTS[1]);
+            for scale in [1.0, 3.0] {
+                let ids = ids.clone();
+                cases.push(Case { table, scale, output, vocabulary: 9, hidden: 35, ids, layout, seed: 5 });
+            }
         }
     }
     cases
@@ -79,6 +87,7 @@ fn random(seed: u64) -> Case {
     let (vocabulary, tokens) = (1 + rng.below(40), rng.below(12));
     Case {
         table: rng.pick(&formats),
+        scale: if rng.coin() { 1.0 } else { 24.0 * rng.unit() },
         output: rng.pick(&FLOATS),
         vocabulary,
         hidden: rng.below(90),
@@ -89,9 +98,8 @@ fn random(seed: u64) -> Case {
 }
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { table: format, output, vocabulary, hidden, ids, layout, seed } = case;
-    let mut spec = EmbeddingSpec::new(*format);
-    spec.output = *output;
+    let Case { table: format, scale, output, vocabulary, hidden, ids, layout, seed } = case;
+    let spec = EmbeddingSpec::new(*format).with_scale(*scale).with_output(*output);
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(*seed);
     let dims = [*vocabulary, *hidden];
@@ -122,11 +130,12 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         return out.untouched(stream);
     }
     ran?;
-    let exact =
-        oracle::embedding::rows(&values, scales.as_ref().map(|(_, values)| values.as_slice()), *hidden, ids);
+    let row_scales = scales.as_ref().map(|(_, values)| values.as_slice());
+    let exact = oracle::embedding::rows(&values, row_scales, *hidden, ids, f64::from(*scale));
     let widens = *format == TableFormat::Float(*output) || *output == DType::F32;
+    let as_it_is = widens && scales.is_none() && *scale == 1.0;
     let expected: Vec<Bound> =
-        exact.into_iter().map(|y| if widens && scales.is_none() { y } else { y.rounded(*output) }).collect();
+        exact.into_iter().map(|y| if as_it_is { y } else { y.rounded(*output) }).collect();
     judge("out", &[ids.len(), *hidden], &out.read(stream)?, &expected)
 }
 
@@ -134,6 +143,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
     let float = EmbeddingSpec::new(TableFormat::Float(DType::F32));
     let int8 = EmbeddingSpec::new(TableFormat::Int8PerRow);
+    let (nan, infinite) = (float.clone().with_scale(f32::NAN), int8.clone().with_scale(f32::INFINITY));
     let table = Guarded::<B>::output(stream, DType::F32, &[5, 3], Layout::Dense)?;
     let q = Guarded::<B>::output(stream, DType::I8, &[5, 3], Layout::Dense)?;
     let scales = Guarded::<B>::output(stream, DType::F32, &[5], Layout::Dense)?;
@@ -144,6 +154,8 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let floats = || EmbeddingTable::Float(&table.view);
     let ints = |scales| EmbeddingTable::Int8PerRow { q: &q.view, scales };
     for (argument, spec, table, ids, out) in [
+        ("scale", &nan, floats(), &ids.view, &out.view),
+        ("scale", &infinite, ints(&scales.view), &ids.view, &out.view),
         ("ids", &float, floats(), &scales.view, &out.view),
         ("ids", &float, floats(), &table.view, &out.view),
         ("table", &float, EmbeddingTable::Float(&q.view), &ids.view, &out.view),

@@ -29,6 +29,7 @@
 //! | blocks of 1 to 256; lengths round a block's edge in one batch | `attention/blocks`, `attention/mixed` |
 //! | NaN in unused slots, garbage in unused table entries | every attention case |
 //! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/heads` |
+//! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/soft_caps`, `attention/windows` |
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
 //! | 255·127, -128·-128, every K from 1 to 130; K of 2,049, 65,793, 131,071 and beyond | `linear/int8_exact`, `linear/errors` |
@@ -38,7 +39,7 @@
 //! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
 //! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
 //! | — | — |
-//! | merging partial states, sinks, soft-cap, windows, INT8 KV | options that the attention contract does not have yet |
+//! | merging partial states, sinks, INT8 KV | options that the attention contract does not have yet |
 //! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
 //! | routing, experts, clamped SwiGLU | the `moe` family |
 

@@ -53,6 +53,8 @@ pub struct Case {
     pub bias: bool,
     /// Of a layer without a gate.
     pub activation: Option<Activation>,
+    /// Bounds the results.
+    pub soft_cap: Option<f32>,
     /// Whether there is a residual.
     pub residual: bool,
     /// What activations and weights hold.
@@ -71,6 +73,7 @@ impl Case {
             rows,
             bias: false,
             activation: None,
+            soft_cap: None,
             residual: false,
             fill: Fill::Away,
             layout: Layout::Dense,
@@ -161,6 +164,21 @@ fn epilogues() -> Vec<Case> {
             }
         }
     }
+    // Soft-caps far below, about and far above the results, in tiles of every height.
+    for (number, (rows, k, n)) in
+        [(1, 33, 17), (2, 40, 33), (5, 64, 48), (13, 20, 35), (37, 30, 16)].into_iter().enumerate()
+    {
+        for spec in specs(k, n).into_iter().filter(|spec| spec.output != DType::I32) {
+            for cap in [0.3, 4.0, 1e4] {
+                let output = FLOATS[number % 3];
+                let spec = spec.clone().with_output(output);
+                let capped = Case { soft_cap: Some(cap), ..Case::new(spec.clone(), rows) };
+                cases.push(Case { bias: true, layout: LAYOUTS[number % 3], ..capped.clone() });
+                cases.push(Case { residual: true, activation: Some(FUNCTIONS[0]), ..capped.clone() });
+                cases.push(Case { residual: true, spec: spec.gated(FUNCTIONS[number % 3]), ..capped });
+            }
+        }
+    }
     // Sums that an F16 accumulator cannot hold, in every format.
     for spec in specs(3072, 5) {
         cases.push(Case { fill: Fill::SixTimesFour, ..Case::new(spec, 2) });
@@ -205,6 +223,7 @@ fn random(seed: u64) -> Case {
         bias: !bare && rng.coin(),
         residual: !bare && rng.coin(),
         activation,
+        soft_cap: (!bare && rng.coin()).then(|| 0.1 + 20.0 * rng.unit()),
         // Gated sums of the other kind may leave F16.
         fill: if spec.output != DType::F16 && rng.coin() { Fill::Spread } else { Fill::Away },
         layout: rng.pick(&LAYOUTS),
@@ -351,8 +370,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         epilogue: Epilogue {
             bias: case.bias.then_some(&bias.view),
             activation: case.activation,
+            soft_cap: case.soft_cap,
             residual: case.residual.then_some(&residual.view),
-            ..Epilogue::default()
         },
         out: &out.view,
     };
@@ -364,6 +383,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         bias: case.bias.then_some(&biases),
         activation: case.activation,
         gate: spec.gate,
+        soft_cap: case.soft_cap.map(f64::from),
         residual: case.residual.then_some(&residuals),
         output: spec.output,
     };

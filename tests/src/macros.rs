@@ -42,7 +42,8 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, device: tensors errors busy);
         $crate::parity_tests!(@family $device, activation: edges supports random errors);
         $crate::parity_tests!(
-            @family $device, attention: heads blocks lengths mixed extremes supports random errors
+            @family $device,
+            attention: heads blocks lengths mixed extremes windows soft_caps supports random errors
         );
         $crate::parity_tests!(@family $device, cache: edges supports random blocks errors);
         $crate::parity_tests!(@family $device, embedding: edges supports random errors);

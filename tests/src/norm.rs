@@ -1,4 +1,4 @@
-//! Norms, judged: alone, with the residual, with the quantisation.
+//! Norms, judged: alone, with a residual before or after, with the quantisation.
 
 use crate::{
     case::{Group, Verdict},
@@ -16,6 +16,15 @@ use halite_kernels::{
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const KINDS: [NormKind; 2] = [NormKind::Rms, NormKind::Layer];
 
+/// Residual and quantisation: after the norm a residual comes only where the result is not quantised.
+const FUSIONS: [(Option<Side>, bool); 5] = [
+    (None, false),
+    (None, true),
+    (Some(Side::Before), false),
+    (Some(Side::Before), true),
+    (Some(Side::After), false),
+];
+
 /// What the rows hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
@@ -29,6 +38,15 @@ pub enum Data {
     Small,
 }
 
+/// Where the residual is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// To what is normalised.
+    Before,
+    /// To the result.
+    After,
+}
+
 /// One call.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -38,8 +56,8 @@ pub struct Case {
     pub outer: Vec<usize>,
     /// Columns.
     pub columns: usize,
-    /// Whether a residual is added first.
-    pub residual: bool,
+    /// Where a residual is added; after the norm only where the result is not quantised.
+    pub residual: Option<Side>,
     /// Whether a layer norm has a bias.
     pub bias: bool,
     /// Whether the result is quantised.
@@ -62,7 +80,7 @@ impl Case {
             spec: spec.with_dtype(dtype),
             outer: outer.to_vec(),
             columns,
-            residual: false,
+            residual: None,
             bias: kind == NormKind::Layer,
             quantised: false,
             data: Data::Away,
@@ -102,7 +120,7 @@ fn fused() -> Vec<Case> {
     let mut cases = Vec::new();
     for columns in [1, 16, 17, 33, 64, 100, 576] {
         for kind in KINDS {
-            for (residual, quantised) in [(true, false), (false, true), (true, true)] {
+            for (residual, quantised) in FUSIONS {
                 for outer in [&[4][..], &[3, 2], &[3, 1], &[0]] {
                     let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
                     let case = Case::new(kind, DType::F32, outer, columns);
@@ -130,10 +148,8 @@ fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in FLOATS {
         for kind in KINDS {
-            for residual in [false, true] {
-                for quantised in [false, true] {
-                    cases.push(Case { residual, quantised, ..Case::new(kind, dtype, &[3], 35) });
-                }
+            for (residual, quantised) in FUSIONS {
+                cases.push(Case { residual, quantised, ..Case::new(kind, dtype, &[3], 35) });
             }
         }
     }
@@ -144,9 +160,10 @@ fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let outer = if rng.coin() { vec![rng.below(9)] } else { vec![rng.below(5), rng.below(5)] };
     let case = Case::new(rng.pick(&KINDS), rng.pick(&FLOATS), &outer, 1 + rng.below(200));
+    let (residual, quantised) = rng.pick(&FUSIONS);
     Case {
-        residual: rng.coin(),
-        quantised: rng.coin(),
+        residual,
+        quantised,
         bias: case.spec.kind == NormKind::Layer && rng.coin(),
         layout: rng.pick(&[LAYOUTS[0], LAYOUTS[1], Layout::Heads { after: 2 }]),
         seed,
@@ -188,7 +205,10 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let args = NormArgs {
         spec,
         x: &x.view,
-        residual: case.residual.then_some(NormResidual::Before { residual: &residual.view, sum: &sum.view }),
+        residual: case.residual.map(|side| match side {
+            Side::Before => NormResidual::Before { residual: &residual.view, sum: &sum.view },
+            Side::After => NormResidual::After { residual: &residual.view },
+        }),
         weight: &weight.view,
         bias: case.bias.then_some(&bias.view),
         out: if case.quantised {
@@ -208,7 +228,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     ran?;
 
     let mut input: Vec<Bound> = x_values.iter().map(|&x| Bound::exact(x)).collect();
-    if case.residual {
+    if case.residual == Some(Side::Before) {
         input = input.iter().zip(&residual_values).map(|(x, &r)| x.plus(Bound::exact(r))).collect();
         let sums: Vec<Bound> = input.iter().map(|sum| sum.rounded(dtype)).collect();
         let stored = sum.read(stream)?;
@@ -222,6 +242,9 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     for row in input.chunks_exact(columns) {
         let bias = case.bias.then_some(biases.as_slice());
         expected.extend(oracle::norm::row(spec.kind, f64::from(spec.eps), row, &weights, bias));
+    }
+    if case.residual == Some(Side::After) {
+        expected = expected.iter().zip(&residual_values).map(|(y, &r)| y.plus(Bound::exact(r))).collect();
     }
     if case.quantised {
         out.untouched(stream)?;
@@ -256,6 +279,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         out: float(&y.view),
     };
     let with = |residual, sum| Some(NormResidual::Before { residual, sum });
+    let after = |residual| Some(NormResidual::After { residual });
     let empty = x.view.narrow(1, 0..0)?;
     for (argument, args) in [
         ("x", NormArgs { x: &flat.view, ..plain.clone() }),
@@ -271,6 +295,17 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("sum", NormArgs { residual: with(&z.view, &z.view), ..plain.clone() }),
         ("sum", NormArgs { residual: with(&z.view, &x.view), ..plain.clone() }),
         ("out", NormArgs { residual: with(&z.view, &y.view), ..plain.clone() }),
+        ("residual", NormArgs { residual: after(&half.view), ..plain.clone() }),
+        ("residual", NormArgs { residual: after(&wide.view), ..plain.clone() }),
+        ("out", NormArgs { residual: after(&y.view), ..plain.clone() }),
+        (
+            "out",
+            NormArgs {
+                residual: after(&z.view),
+                out: NormOut::Int8PerToken { q: &q.view, scales: &scales.view },
+                ..plain.clone()
+            },
+        ),
         ("out", NormArgs { out: float(&x.view), ..plain.clone() }),
         ("out", NormArgs { out: float(&half.view), ..plain.clone() }),
         ("out", NormArgs { out: float(&wide.view), ..plain.clone() }),
@@ -282,6 +317,8 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     ] {
         refused("norm", argument, args.check())?;
     }
+    // The residual may be what is normalised.
+    NormArgs { residual: after(&x.view), ..plain }.check()?;
     y.untouched(stream)?;
     q.untouched(stream)?;
     scales.untouched(stream)

@@ -12,6 +12,7 @@
 //! | SiLU | `(8 + 2\|x\|) · u`, relative | its `exp` and its division |
 //! | GELU | `8u · \|x\|` | its factor `1 + erf` or `1 + tanh` lies in [0, 2] and has an absolute error |
 //! | an activation, of its argument's error | 1.13 times it | the largest slope of SiLU and of GELU |
+//! | a soft-cap | a division's, `8u` of the tanh, relative, a product's; its argument's error once | the slope of tanh is at most 1 |
 //! | INT8 sums | nothing | they are exact in i32 |
 //! | `cos`, `sin` of a rotation | `2u` | tables rounded from f64 |
 //! | rounding to F32, F16, BF16 | `2^-24`, `2^-11`, `2^-8`, relative | half a unit in the last place |
@@ -109,6 +110,13 @@ impl Bound {
             _ => 8.0 * U * x.abs(),
         };
         Bound { value, error: SLOPE * self.error + own + TINY }
+    }
+
+    /// `cap · tanh(self / cap)`.
+    pub fn soft_capped(self, cap: f64) -> Self {
+        let Bound { value, error } = self.over(cap);
+        let value = value.tanh();
+        Bound { value, error: error + 8.0 * U * value.abs() }.times(Bound::exact(cap))
     }
 
     /// Rounded to a type of outputs.

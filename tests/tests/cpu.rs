@@ -5,7 +5,7 @@ use halite_hal::{Device, Result};
 use halite_kernels::{
     DType, Error, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationSpec},
-    attention::{Attention, AttentionCapacity, AttentionSpec},
+    attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
     cache::{BlockExport, KvCacheOps, KvSpec},
     linear::{Linear, LinearSpec, WeightFormat},
     norm::{Norm, NormArgs, NormOut, NormSpec},
@@ -56,6 +56,8 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                 let kv = KvSpec::new(2, 3, head_dim).with_dtype(dtype).with_block_size(block_size);
                 assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
                 let spec = AttentionSpec::causal(9, kv);
+                assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+                let spec = spec.with_soft_cap(50.0).with_mask(Mask::Sliding { window: 4096 });
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
             }
         }

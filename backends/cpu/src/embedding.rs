@@ -15,8 +15,7 @@ use halite_kernels::{
 impl Embedding for Cpu {
     fn embedding_supports(&self, spec: &EmbeddingSpec) -> Support {
         match spec.output {
-            DType::F32 if spec.scale == 1.0 => Support::Native,
-            DType::F32 => Support::No(format!("scale {}: only 1 is built", spec.scale)),
+            DType::F32 => Support::Native,
             other => Support::No(format!("output {other}: only F32 is built")),
         }
     }
@@ -25,7 +24,7 @@ impl Embedding for Cpu {
         self.embedding_supports(args.spec).require("embedding", self, args.spec)?;
         match &args.table {
             EmbeddingTable::Float(table) => with_float!(table.dtype(), Float => {
-                self.gather::<Float>(table, args.ids, args.out, |_| None, |row, out| {
+                self.gather::<Float>(&args, table, |_| None, |row, out| {
                     self.tier().run(Widen { row, out });
                 })
             }),
@@ -33,9 +32,8 @@ impl Embedding for Cpu {
                 let scales = read::<f32>(scales)?;
                 let scales = scales.data();
                 self.gather::<i8>(
+                    &args,
                     q,
-                    args.ids,
-                    args.out,
                     |id| Some(scales[id]),
                     |row, out| {
                         self.tier().run(Dequantize { row, out });
@@ -48,16 +46,15 @@ impl Embedding for Cpu {
 }
 
 impl Cpu {
-    /// Copies the row of each id by `copy`, then multiplies it by the row's factor, where it has one.
+    /// Copies the row of each id by `copy`, then multiplies it by the row's factor, where it has one, and by the spec's.
     fn gather<T: Element>(
         &self,
+        args: &EmbeddingArgs<'_, Cpu>,
         table: &Tensor<Cpu>,
-        ids: &Tensor<Cpu>,
-        out: &Tensor<Cpu>,
         factor: impl Fn(usize) -> Option<f32>,
         copy: impl Fn(&[T], &mut [f32]),
     ) -> Result<()> {
-        let (table, ids, mut out) = (read::<T>(table)?, read::<i32>(ids)?, write::<f32>(out)?);
+        let (table, ids, mut out) = (read::<T>(table)?, read::<i32>(args.ids)?, write::<f32>(args.out)?);
         let (rows, out_rows) = (table.rows, out.rows);
         // One row is at most some kilobytes and a step has few: the caller does it alone.
         for (&id, out) in ids.data().iter().zip(out.data().chunks_mut(out_rows.outer_stride)) {
@@ -67,6 +64,9 @@ impl Cpu {
                     copy(rows.row(table.data(), id), out);
                     if let Some(factor) = factor(id) {
                         out.iter_mut().for_each(|value| *value *= factor);
+                    }
+                    if args.spec.scale != 1.0 {
+                        out.iter_mut().for_each(|value| *value *= args.spec.scale);
                     }
                 }
                 _ => out.fill(0.0),

@@ -1,4 +1,4 @@
-//! RMS and layer norm, with the residual before and the quantisation after.
+//! RMS and layer norm, with a residual before or after and the quantisation after.
 
 use crate::{
     device::Cpu,
@@ -36,7 +36,7 @@ impl Norm for Cpu {
                 bias: bias.as_ref().map(|bias| bias.data()),
             };
             match &args.residual {
-                None => self.norm_into(x.data(), x.rows, &formula, &args.out),
+                None => self.norm_into(x.data(), x.rows, &formula, None, &args.out),
                 Some(NormResidual::Before { residual, sum }) => {
                     let residual = read::<Float>(residual)?;
                     let mut sum = write::<Float>(sum)?;
@@ -49,7 +49,12 @@ impl Norm for Cpu {
                         sum: sum.data(),
                     });
                     let rows = sum.rows;
-                    self.norm_into(sum.data(), rows, &formula, &args.out)
+                    self.norm_into(sum.data(), rows, &formula, None, &args.out)
+                }
+                Some(NormResidual::After { residual }) => {
+                    let residual = read::<Float>(residual)?;
+                    let after = Some((residual.data(), residual.rows));
+                    self.norm_into(x.data(), x.rows, &formula, after, &args.out)
                 }
                 Some(other) => Err(crate::unsupported("norm", "this form of residual", other)),
             }
@@ -71,6 +76,7 @@ impl Cpu {
         x: &[T],
         rows: Rows,
         formula: &Formula<'_>,
+        after: Option<(&[T], Rows)>,
         out: &NormOut<'_, Cpu>,
     ) -> Result<()> {
         match out {
@@ -80,15 +86,9 @@ impl Cpu {
                 let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 2);
                 let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
                 self.team().each(tasks, |(task, out)| {
-                    let target = FloatRows { out, layout };
-                    self.tier().run(NormRows {
-                        x,
-                        rows,
-                        first: task * per_task,
-                        count: per_task,
-                        formula,
-                        target,
-                    });
+                    let first = task * per_task;
+                    let target = FloatRows { out, layout, after, first };
+                    self.tier().run(NormRows { x, rows, first, count: per_task, formula, target });
                 });
                 Ok(())
             }
@@ -134,15 +134,49 @@ trait Target {
 struct FloatRows<'a, T> {
     out: &'a mut [T],
     layout: Rows,
+    /// Added to the rows.
+    after: Option<(&'a [T], Rows)>,
+    /// The task's first outer row.
+    first: usize,
 }
 
 impl<T: StoredFloat> Target for FloatRows<'_, T> {
     #[inline(always)]
     fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
-        let out = &mut self.out[self.layout.start(outer, inner)..][..self.layout.columns];
-        for (vector, out) in out.chunks_mut(LANES).enumerate() {
-            T::store_partial(isa, y.at(isa, vector * LANES), out);
+        let columns = self.layout.columns;
+        let out = &mut self.out[self.layout.start(outer, inner)..][..columns];
+        match self.after {
+            None => store_row(isa, y, out),
+            Some((residual, rows)) => {
+                let residual = StoredRow(&residual[rows.start(self.first + outer, inner)..][..columns]);
+                store_row(isa, &Plus { y, residual }, out);
+            }
         }
+    }
+}
+
+#[inline(always)]
+fn store_row<I: Isa, T: StoredFloat>(isa: I, y: &impl Row, out: &mut [T]) {
+    for (vector, out) in out.chunks_mut(LANES).enumerate() {
+        T::store_partial(isa, y.at(isa, vector * LANES), out);
+    }
+}
+
+/// A row and the residual that comes after it.
+struct Plus<'a, R, T> {
+    y: &'a R,
+    residual: StoredRow<'a, T>,
+}
+
+impl<R: Row, T: StoredFloat> Row for Plus<'_, R, T> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.y.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        isa.add(self.residual.at(isa, start), self.y.at(isa, start))
     }
 }
 

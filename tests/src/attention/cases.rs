@@ -2,7 +2,11 @@
 
 use super::{Case, Fill, Views};
 use crate::{poison::Layout, random::Rng};
-use halite_kernels::{DType, attention::AttentionSpec, cache::KvSpec};
+use halite_kernels::{
+    DType,
+    attention::{AttentionSpec, Mask},
+    cache::KvSpec,
+};
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const VIEWS: [Views; 4] = [
@@ -149,6 +153,65 @@ pub(super) fn extremes() -> Vec<Case> {
     cases
 }
 
+/// Windows round the edges of vectors, splits and lengths, in decode, chunk and prefill.
+pub(super) fn windows() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let windows = [1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 129, 130, 131, 1000, usize::MAX];
+    for (number, window) in windows.into_iter().enumerate() {
+        for (group, sequences) in [
+            (1, &[(1, 131), (1, 64), (1, 65)][..]),
+            (3, &[(131, 131)]),
+            (2, &[(9, 131), (1, 130), (17, 17), (1, 1), (5, 200)]),
+        ] {
+            let block_size = [16, 7, 64][number % 3];
+            let mut case = case(group, kv(2, 32, block_size, FLOATS[number % 3]), sequences);
+            case.spec = case.spec.with_mask(Mask::Sliding { window });
+            cases.push(Case { fill: [Fill::UnseenNan, Fill::Away][number % 2], ..case.clone() });
+            case.spec = case.spec.with_kv_split([16, 256][number % 2]);
+            cases.push(Case { fill: Fill::UnseenNan, ..case });
+        }
+    }
+    // The first rows see nothing, the next less than a window.
+    for (q_len, kv_len) in [(8, 5), (3, 0), (70, 65), (33, 1), (0, 40)] {
+        let mut case = case(2, kv(1, 32, 16, DType::F32), &[(q_len, kv_len), (1, 40)]);
+        case.spec = case.spec.with_mask(Mask::Sliding { window: 3 });
+        cases.push(case);
+    }
+    // More rows than a task has, over many parts that most of them do not see.
+    for (q_len, window) in [(1, 600), (1, 1), (300, 40), (7, 1024)] {
+        let mut case = case(4, kv(1, 32, 16, DType::Bf16), &[(q_len, 2100)]);
+        case.spec = case.spec.with_mask(Mask::Sliding { window }).with_kv_split(256);
+        cases.push(Case { fill: Fill::UnseenNan, ..case });
+    }
+    cases
+}
+
+/// Caps far below, about and far above the scores.
+pub(super) fn soft_caps() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for cap in [0.25, 1.0, 50.0, 1e4] {
+        for fill in [Fill::Away, Fill::Steep, Fill::FarBelow] {
+            for (number, sequences) in
+                [&[(1, 70)][..], &[(70, 70)], &[(1, 65), (3, 129), (20, 64), (9, 5)]].into_iter().enumerate()
+            {
+                let mut case = case(3, kv(2, 64, 16, FLOATS[number]), sequences);
+                case.spec = case.spec.with_soft_cap(cap);
+                cases.push(Case { fill, ..case.clone() });
+                // A scale of its own, so that a cap on the other side of it shows; few positions of many.
+                case.spec = case.spec.with_scale(0.7).with_mask(Mask::Sliding { window: 19 });
+                cases.push(Case { fill, ..case });
+            }
+        }
+    }
+    // 65 positions where a tile or block has 64.
+    for kv_len in [63, 64, 65, 128, 129] {
+        let mut case = case(2, kv(1, 32, 64, DType::F32), &[(1, kv_len), (2, kv_len)]);
+        case.spec = case.spec.with_soft_cap(0.5);
+        cases.push(case);
+    }
+    cases
+}
+
 /// Every type of queries with every type of cache, and caches that no backend has.
 pub(super) fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -157,6 +220,8 @@ pub(super) fn supports() -> Vec<Case> {
             for head_dim in [32, 64, 576] {
                 let mut case = case(2, kv(2, head_dim, 16, stored), &[(3, 20), (1, 33)]);
                 case.spec.dtype = dtype;
+                cases.push(case.clone());
+                case.spec = case.spec.with_mask(Mask::Sliding { window: 9 }).with_soft_cap(2.0);
                 cases.push(case);
             }
         }
@@ -183,5 +248,13 @@ pub(super) fn random(seed: u64) -> Case {
         .collect();
     let mut case = case(1 + rng.below(8), kv, &sequences);
     case.spec = case.spec.with_kv_split(16 * (1 + rng.below(8)));
-    Case { layer: rng.below(2), views: rng.pick(&VIEWS), log_sum_exp: rng.coin(), seed, ..case }
+    let case = Case { layer: rng.below(2), views: rng.pick(&VIEWS), log_sum_exp: rng.coin(), seed, ..case };
+    let mut spec = case.spec.clone();
+    if rng.coin() {
+        spec = spec.with_mask(Mask::Sliding { window: 1 + rng.below(170) });
+    }
+    if rng.coin() {
+        spec = spec.with_soft_cap(0.1 + 4.0 * rng.unit());
+    }
+    Case { spec, ..case }
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
     cache::KvSpec,
 };
 
@@ -35,6 +35,11 @@ fn specs<B: Backend>(device: &B) -> Verdict {
         ("kv_split", spec().with_kv_split(24)),
         ("scale", spec().with_scale(f32::NAN)),
         ("scale", spec().with_scale(f32::INFINITY)),
+        ("window", spec().with_mask(Mask::Sliding { window: 0 })),
+        ("soft_cap", spec().with_soft_cap(0.0)),
+        ("soft_cap", spec().with_soft_cap(-50.0)),
+        ("soft_cap", spec().with_soft_cap(f32::NAN)),
+        ("soft_cap", spec().with_soft_cap(f32::INFINITY)),
     ] {
         refused("attention", argument, spec.check())?;
         refused("attention", argument, device.attention_plan(&spec, &CAPACITY))?;

@@ -9,7 +9,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
     cache::{KvCacheInfo, KvSpec},
 };
 use std::ops::Range;
@@ -28,6 +28,13 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
             let kv = KvSpec::new(1, kv_heads, head_dim).with_dtype(dtype);
             specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
         }
+    }
+    // Windows that begin within a part, at its edge and in the same part as the row; scores about the cap.
+    for (kv_heads, split, window, cap) in [(1, 256, 100, 0.5), (1, 64, 64, 2.0), (2, 16, 5, 50.0)] {
+        let kv = KvSpec::new(1, kv_heads, 24).with_dtype(DType::Bf16);
+        let spec = AttentionSpec::causal(3 * kv_heads, kv).with_kv_split(split);
+        specs.push(spec.clone().with_soft_cap(cap));
+        specs.push(spec.with_soft_cap(cap).with_mask(Mask::Sliding { window }));
     }
     let runs = |spec: &AttentionSpec| {
         !matches!(device.cache_supports(&spec.kv), Support::No(_))

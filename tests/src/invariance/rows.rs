@@ -13,7 +13,7 @@ use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationSpec},
     linear::{Activations, Epilogue, LinearArgs, LinearSpec},
-    norm::{NormArgs, NormOut, NormSpec},
+    norm::{NormArgs, NormOut, NormResidual, NormSpec},
     quantize::{QuantizeArgs, QuantizeSpec},
     sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
 };
@@ -87,7 +87,9 @@ fn run_linear<B: Backend>(
         }
     };
     stream.reserve(device.linear_workspace(packed, rows.len()))?;
-    let epilogue = Epilogue::default();
+    // A third of the layers, those with BF16 output.
+    let soft_cap = (spec.output == DType::Bf16).then_some(5.0);
+    let epilogue = Epilogue { soft_cap, ..Epilogue::default() };
     device.linear(
         stream,
         LinearArgs::<B> { x: activations, weights: packed, epilogue, out: &out.view }.check()?,
@@ -120,8 +122,10 @@ fn norm<B: Backend>(device: &B) -> Verdict {
     for columns in [17, 100, 576] {
         let x = input::<B>(stream, columns)?;
         let weight = Tensor::from_slice(stream, &Rng::new(1).aways(columns), &[columns])?;
-        for spec in [NormSpec::rms(1e-5), NormSpec::layer(1e-5)] {
-            same_rows(&format!("{spec:?} of {columns}"), columns * 4, |rows| {
+        for (spec, after) in
+            [(NormSpec::rms(1e-5), false), (NormSpec::layer(1e-5), false), (NormSpec::rms(1e-5), true)]
+        {
+            same_rows(&format!("{spec:?} of {columns}, residual after: {after}"), columns * 4, |rows| {
                 let dims = [rows.len(), columns];
                 let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
                 let x = x.narrow(0, rows)?;
@@ -129,7 +133,7 @@ fn norm<B: Backend>(device: &B) -> Verdict {
                 let args = NormArgs {
                     spec: &spec,
                     x: &x,
-                    residual: None,
+                    residual: after.then_some(NormResidual::After { residual: &x }),
                     weight: &weight,
                     bias: None,
                     out: out_arg,

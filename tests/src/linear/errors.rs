@@ -96,6 +96,8 @@ fn float_args<B: Backend>(device: &B) -> Verdict {
     let epilogue = |bias, residual| Epilogue::<B> { bias, residual, ..Epilogue::default() };
     let plain = || args(float(), &out.view);
     let activated = Epilogue { activation: Some(Activation::Silu), ..Epilogue::default() };
+    let capped =
+        |cap| LinearArgs { epilogue: Epilogue { soft_cap: Some(cap), ..Epilogue::default() }, ..plain() };
     for (argument, args) in [
         ("x", args(Activations::Float(&wide.view), &out.view)),
         ("x", args(Activations::Float(&half.view), &out.view)),
@@ -111,6 +113,10 @@ fn float_args<B: Backend>(device: &B) -> Verdict {
         ("residual", LinearArgs { epilogue: epilogue(None, Some(&x.view)), ..plain() }),
         ("out", LinearArgs { epilogue: epilogue(None, Some(&out.view)), ..plain() }),
         ("activation", LinearArgs { weights: &gated, epilogue: activated, ..plain() }),
+        ("soft_cap", capped(0.0)),
+        ("soft_cap", capped(-30.0)),
+        ("soft_cap", capped(f32::NAN)),
+        ("soft_cap", capped(f32::INFINITY)),
     ] {
         refused("linear", argument, args.check())?;
     }
@@ -140,12 +146,14 @@ fn int8_args<B: Backend>(device: &B) -> Verdict {
         out: &out.view,
     };
     let biased = Epilogue { bias: Some(&bias.view), ..Epilogue::default() };
+    let capped = Epilogue { soft_cap: Some(30.0), ..Epilogue::default() };
     for (argument, args) in [
         ("x", LinearArgs { x: Activations::Float(&x.view), ..plain() }),
         ("q", LinearArgs { x: int8(&x.view, &scales.view), ..plain() }),
         ("scales", LinearArgs { x: int8(&q.view, &few.view), ..plain() }),
         ("out", LinearArgs { out: &float_out.view, ..plain() }),
         ("epilogue", LinearArgs { epilogue: biased, ..plain() }),
+        ("epilogue", LinearArgs { epilogue: capped, ..plain() }),
     ] {
         refused("linear", argument, args.check())?;
     }

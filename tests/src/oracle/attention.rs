@@ -1,6 +1,7 @@
 //! Attention over whole sequences, without pages; formulas from `halite_kernels::attention`.
 
 use crate::tolerance::{Bound, U, exponential, summing};
+use halite_kernels::attention::Mask;
 
 /// One sequence: its query rows are the last `q_len` of its positions.
 #[derive(Clone, Debug)]
@@ -25,17 +26,35 @@ pub struct Sequence<'a> {
     pub value_head_dim: usize,
     /// Factor of the scores.
     pub scale: f64,
+    /// Bounds the scores.
+    pub soft_cap: Option<f64>,
+    /// Which positions a row sees.
+    pub mask: Mask,
 }
 
-/// `(out [q_len, query_heads, value_head_dim], log_sum_exp [q_len, query_heads])` under a causal mask.
-pub fn causal(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
+/// Whether a row at position `own` sees position `j`; an answer for the masks that the oracle knows.
+fn sees(mask: Mask, own: i64, j: usize) -> Option<bool> {
+    let distance = i128::from(own) - j as i128;
+    match mask {
+        Mask::Causal => Some(distance >= 0),
+        Mask::Sliding { window } => Some(distance >= 0 && distance < window as i128),
+        _ => None,
+    }
+}
+
+/// `(out [q_len, query_heads, value_head_dim], log_sum_exp [q_len, query_heads])`.
+pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
     let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
     for row in 0..sequence.q_len {
         // May be negative: then the row sees nothing.
         let own = sequence.kv_len as i64 - sequence.q_len as i64 + row as i64;
-        let visible = (own + 1).max(0) as usize;
+        let sees: Option<Vec<bool>> = (0..sequence.kv_len).map(|j| sees(sequence.mask, own, j)).collect();
+        let visible = sees.map(|sees| (0..sequence.kv_len).filter(|&j| sees[j]).collect::<Vec<usize>>());
         for head in 0..sequence.query_heads {
-            let (values, lse) = one_row(sequence, row, head, visible);
+            // A mask that the oracle does not know makes every comparison fail.
+            let unknown = || (vec![Bound::exact(f64::NAN); sequence.value_head_dim], Bound::exact(f64::NAN));
+            let (values, lse) =
+                visible.as_deref().map_or_else(unknown, |visible| one_row(sequence, row, head, visible));
             out.extend(values);
             log_sum_exp.push(lse);
         }
@@ -43,17 +62,19 @@ pub fn causal(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
     (out, log_sum_exp)
 }
 
-fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: usize) -> (Vec<Bound>, Bound) {
+fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) -> (Vec<Bound>, Bound) {
     let &Sequence { head_dim, value_head_dim, query_heads, kv_heads, scale, .. } = sequence;
-    if visible == 0 {
+    if visible.is_empty() {
         return (vec![Bound::exact(0.0); value_head_dim], Bound::exact(f64::NEG_INFINITY));
     }
     let kv_head = head / (query_heads / kv_heads);
     let q = &sequence.q[(row * query_heads + head) * head_dim..][..head_dim];
-    let scores: Vec<Bound> = (0..visible)
+    let scores: Vec<Bound> = visible
+        .iter()
         .map(|j| {
             let k = &sequence.k[(j * kv_heads + kv_head) * head_dim..][..head_dim];
-            Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale))
+            let score = Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale));
+            sequence.soft_cap.map_or(score, |cap| score.soft_capped(cap))
         })
         .collect();
     let largest = scores.iter().map(|score| score.value).fold(f64::NEG_INFINITY, f64::max);
@@ -68,22 +89,23 @@ fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: usize) -> 
             score.error + U * distance.abs() + 2.0 * exponential(distance)
         })
         .collect();
-    let mut relative_total = summing(visible) + 8.0 * U;
+    let n = visible.len();
+    let mut relative_total = summing(n) + 8.0 * U;
     for (weight, relative) in weights.iter().zip(&relative) {
         relative_total += weight / total * relative;
     }
     let out = (0..value_head_dim)
         .map(|column| {
-            let v = |j: usize| sequence.v[(j * kv_heads + kv_head) * value_head_dim + column];
-            let value: f64 = (0..visible).map(|j| weights[j] * v(j)).sum::<f64>() / total;
+            let v = |i: usize| sequence.v[(visible[i] * kv_heads + kv_head) * value_head_dim + column];
+            let value: f64 = (0..n).map(|i| weights[i] * v(i)).sum::<f64>() / total;
             let mut error = 0.0;
-            for (j, weight) in weights.iter().enumerate() {
+            for (i, weight) in weights.iter().enumerate() {
                 let p = weight / total;
-                error += p * (relative[j] * (v(j) - value).abs() + (summing(visible) + 8.0 * U) * v(j).abs());
+                error += p * (relative[i] * (v(i) - value).abs() + (summing(n) + 8.0 * U) * v(i).abs());
             }
             // Weights below the smallest normal may be flushed.
-            let least = 1e-37 * (1.0 + (0..visible).map(|j| v(j).abs()).fold(0.0, f64::max));
-            Bound { value, error: error + (summing(visible) + 8.0 * U) * value.abs() + least }
+            let least = 1e-37 * (1.0 + (0..n).map(|i| v(i).abs()).fold(0.0, f64::max));
+            Bound { value, error: error + (summing(n) + 8.0 * U) * value.abs() + least }
         })
         .collect();
     let value = largest + total.ln();

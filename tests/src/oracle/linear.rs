@@ -49,13 +49,16 @@ pub struct After<'a> {
     pub activation: Option<Activation>,
     /// Of a gated layer.
     pub gate: Option<Activation>,
+    /// Bounds the results before the residual.
+    pub soft_cap: Option<f64>,
     /// `[rows, out_features]`.
     pub residual: Option<&'a [f64]>,
     /// Type of the output.
     pub output: DType,
 }
 
-/// The products, `[rows, weight_rows]`, through bias, activation or gate, residual and rounding.
+/// The products, `[rows, weight_rows]`, through bias, activation or gate, soft-cap, residual
+/// and rounding.
 pub fn epilogue(products: &[Bound], after: &After<'_>) -> Vec<Bound> {
     let n = after.out_features;
     let weight_rows = if after.gate.is_some() { 2 * n } else { n };
@@ -72,6 +75,9 @@ pub fn epilogue(products: &[Bound], after: &After<'_>) -> Vec<Bound> {
             }
             if let Some(gate) = after.gate {
                 y = y.activated(gate).times(biased(row, n + column));
+            }
+            if let Some(cap) = after.soft_cap {
+                y = y.soft_capped(cap);
             }
             if let Some(residual) = after.residual {
                 y = y.plus(Bound::exact(residual[r * n + column]));

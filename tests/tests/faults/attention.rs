@@ -9,7 +9,7 @@ use halite_kernels::{
     Checked, Support,
     attention::{
         Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
-        AttentionStep,
+        AttentionStep, Mask,
     },
     cache::{
         BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotLimits,
@@ -17,7 +17,7 @@ use halite_kernels::{
     },
 };
 use halite_parity::oracle::{
-    attention::{Sequence, causal},
+    attention::{Sequence, attend},
     cache::Blocks,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -190,6 +190,23 @@ impl Exact {
         Positions { k, v, kv_len }
     }
 
+    /// The mask of a row that is the last of `visible` positions.
+    fn mask(&self, spec: &AttentionSpec, visible: usize) -> Mask {
+        let Mask::Sliding { window } = spec.mask else { return spec.mask };
+        let first = visible.saturating_sub(window);
+        let window = match () {
+            _ if self.has(Fault::AttentionNoWindow) => return Mask::Causal,
+            _ if self.has(Fault::AttentionWindowOneMore) => window.saturating_add(1),
+            // A window of 1 stays: none at all would be another fault.
+            _ if self.has(Fault::AttentionWindowOneLess) => (window - 1).max(1),
+            _ if self.has(Fault::AttentionWindowWholeParts) => {
+                window.max(visible - first / spec.kv_split * spec.kv_split)
+            }
+            _ => window,
+        };
+        Mask::Sliding { window }
+    }
+
     /// One query row: `q_len` is 1, and `kv_len` positions are visible.
     fn row(&self, spec: &AttentionSpec, q: &[f64], keys: &Positions, visible: usize) -> (Vec<f64>, Vec<f64>) {
         let kv = &spec.kv;
@@ -207,7 +224,14 @@ impl Exact {
             q = (0..spec.query_heads).flat_map(|head| q[turned(head) * dim..][..dim].to_vec()).collect();
         }
         let scale = if self.has(Fault::AttentionNoScale) { 1.0 } else { f64::from(spec.scale) };
-        let (out, lse) = causal(&Sequence {
+        let mut soft_cap = spec.soft_cap.map(f64::from).filter(|_| !self.has(Fault::AttentionNoSoftCap));
+        if self.has(Fault::AttentionSoftCapBeforeScale)
+            && let Some(cap) = &mut soft_cap
+        {
+            // scale · cap · tanh(x / cap) is what a cap of scale · cap makes of the scaled score.
+            *cap *= f64::from(spec.scale);
+        }
+        let (out, lse) = attend(&Sequence {
             q: &q,
             k: &keys.k[start * kd..visible * kd],
             v: &keys.v[start * vd..visible * vd],
@@ -218,8 +242,14 @@ impl Exact {
             head_dim: kv.head_dim,
             value_head_dim: kv.value_head_dim,
             scale,
+            soft_cap,
+            mask: self.mask(spec, visible),
         });
-        (values(out), values(lse))
+        let (mut out, lse) = (values(out), values(lse));
+        if self.has(Fault::AttentionUnseenTimesZero) && keys.v[..visible * vd].iter().any(|v| v.is_nan()) {
+            out.iter_mut().for_each(|y| *y += f64::NAN);
+        }
+        (out, lse)
     }
 }
 
@@ -284,7 +314,8 @@ impl Attention for Exact {
                 if self.has(Fault::AttentionLogBase2) {
                     lse.iter_mut().for_each(|lse| *lse *= std::f64::consts::LOG2_E);
                 }
-                if self.has(Fault::AttentionChunkVariant) && rows.len() > 1 {
+                let windowed = self.has(Fault::AttentionWindowChunkVariant) && spec.mask != Mask::Causal;
+                if (self.has(Fault::AttentionChunkVariant) || windowed) && rows.len() > 1 {
                     row_out.iter_mut().for_each(|y| *y *= 1.0 + 1e-6);
                 }
                 out.extend(row_out);

@@ -191,6 +191,7 @@ impl Linear for Exact {
             bias: bias.as_deref().filter(|_| !self.has(Fault::LinearNoBias)),
             activation: args.epilogue.activation,
             gate: weights.spec.gate,
+            soft_cap: args.epilogue.soft_cap.map(f64::from).filter(|_| !self.has(Fault::LinearNoSoftCap)),
             residual: residual.as_deref(),
             output: weights.spec.output,
         };
@@ -200,8 +201,20 @@ impl Linear for Exact {
                 product.value += residual;
             }
         }
+        let late = after
+            .soft_cap
+            .filter(|_| self.has(Fault::LinearSoftCapLast) || self.has(Fault::LinearSoftCapClamps));
+        if late.is_some() {
+            after.soft_cap = None;
+        }
         let tail = self.has(Fault::LinearTailOfN);
-        let out = values(epilogue(&products, &after)).into_iter().enumerate();
+        let mut out = values(epilogue(&products, &after));
+        if let Some(cap) = late {
+            let clamps = self.has(Fault::LinearSoftCapClamps);
+            let capped = |y: f64| if clamps { y.clamp(-cap, cap) } else { cap * (y / cap).tanh() };
+            out.iter_mut().for_each(|y| *y = capped(*y));
+        }
+        let out = out.into_iter().enumerate();
         write_some(args.out, out.map(|(i, y)| (!tail || (i + 1) % n != 0).then_some(y)));
         Ok(())
     }

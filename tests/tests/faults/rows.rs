@@ -77,7 +77,8 @@ impl Embedding for Exact {
         if let Some(scales) = scales.as_mut().filter(|_| self.has(Fault::EmbeddingNeighbourScale)) {
             scales.rotate_left(1);
         }
-        let rows = oracle::embedding::rows(&read(table), scales.as_deref(), table.dims()[1], &ids);
+        let factor = if self.has(Fault::EmbeddingNoFactor) { 1.0 } else { f64::from(args.spec.scale) };
+        let rows = oracle::embedding::rows(&read(table), scales.as_deref(), table.dims()[1], &ids, factor);
         write(args.out, values(rows));
         Ok(())
     }
@@ -172,12 +173,19 @@ impl Norm for Exact {
                 x = read(sum);
             }
         }
+        let mut after = match &args.residual {
+            Some(NormResidual::After { residual }) => Some(read(residual)),
+            _ => None,
+        };
+        if self.has(Fault::NormResidualBefore) {
+            x.iter_mut().zip(after.take().into_iter().flatten()).for_each(|(x, residual)| *x += residual);
+        }
         let mut y: Vec<f64> = x
             .chunks_exact(columns)
             .flat_map(|row| self.norm_row(args.spec, row, &weight, bias.as_deref()))
             .collect();
-        if let Some(NormResidual::After { residual }) = &args.residual {
-            y.iter_mut().zip(read(residual)).for_each(|(y, residual)| *y += residual);
+        if !self.has(Fault::NormResidualForgotten) {
+            y.iter_mut().zip(after.into_iter().flatten()).for_each(|(y, residual)| *y += residual);
         }
         match &args.out {
             NormOut::Float(out) => write(out, y),

@@ -4,13 +4,13 @@ use crate::fixture::{Array, Fixture};
 use halite_hal::{Stream, Tensor};
 use halite_kernels::{
     Backend, DType,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
     cache::{CacheWriteArgs, KvSpec, SlotMapping},
 };
 use halite_parity::{
     Fault, Verdict,
     judge::judge,
-    oracle::attention::{Sequence, causal},
+    oracle::attention::{Sequence, attend},
     tolerance::Bound,
 };
 
@@ -49,6 +49,7 @@ struct Entry {
     v: Heads,
     y: Heads,
     scale: f32,
+    soft_cap: Option<f32>,
     is_causal: bool,
 }
 
@@ -61,8 +62,9 @@ impl Entry {
             let k = heads(&k, batch, kv_heads);
             let scale = fixture.attribute("scale").unwrap_or(1.0 / (k.dim as f64).sqrt()) as f32;
             let is_causal = fixture.attribute("is_causal") == Some(1.0);
+            let soft_cap = fixture.attribute("softcap").map(|cap| cap as f32);
             let (q, v) = (heads(&q, batch, q_heads), heads(&v, batch, kv_heads));
-            Entry { q, k, v, y: heads(&y, batch, q_heads), scale, is_causal }
+            Entry { q, k, v, y: heads(&y, batch, q_heads), scale, soft_cap, is_causal }
         };
         Ok((0..q.dims[0]).map(entry).collect())
     }
@@ -80,7 +82,7 @@ impl Entry {
     fn expected(&self) -> Vec<Bound> {
         let (width, mut out, mut start) = (self.q.heads * self.q.dim, Vec::new(), 0);
         for (q_len, kv_len) in self.sequences() {
-            let (y, _) = causal(&Sequence {
+            let (y, _) = attend(&Sequence {
                 q: &self.q.values[start * width..][..q_len * width],
                 k: &self.k.values[..kv_len * self.k.heads * self.k.dim],
                 v: &self.v.values[..kv_len * self.v.heads * self.v.dim],
@@ -91,6 +93,8 @@ impl Entry {
                 head_dim: self.k.dim,
                 value_head_dim: self.v.dim,
                 scale: f64::from(self.scale),
+                soft_cap: self.soft_cap.map(f64::from),
+                mask: Mask::Causal,
             });
             out.extend(y.into_iter().map(|y| y.rounded(DType::F32)));
             start += q_len;
@@ -114,7 +118,8 @@ pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
             .with_value_head_dim(entry.v.dim)
             .with_block_size(BLOCK)
             .with_dtype(DType::F32);
-        let spec = AttentionSpec::causal(entry.q.heads, kv.clone()).with_scale(entry.scale);
+        let mut spec = AttentionSpec::causal(entry.q.heads, kv.clone()).with_scale(entry.scale);
+        spec.soft_cap = entry.soft_cap;
         let (tokens, blocks) = (entry.k.tokens, entry.k.tokens.div_ceil(BLOCK));
         let cache = device.kv_cache(&kv, blocks)?;
         let mut slots = device.slots_plan(&cache, tokens)?;

@@ -1,7 +1,7 @@
 //! Attention over the paged cache.
 //!
-//! A task is one KV head of one sequence and up to [`TASK_ROWS`] query rows. It walks the sequence's parts from left
-//! to right: `stage` widens a part once, `tile` puts up to 12 rows at a time against it, `state` is what they know so
+//! A task is one KV head of one sequence and up to [`TASK_ROWS`] query rows. It walks those of the sequence's parts that
+//! a row of it sees from left to right: `stage` widens a part once, `tile` puts up to 12 rows at a time against it, `state` is what they know so
 //! far. Prefill, chunks and decode take the same path, and which thread takes which task is free.
 
 #[cfg(test)]
@@ -54,8 +54,8 @@ pub(crate) struct Task {
     kv_head: usize,
     /// Rows of the step's query tensor.
     tokens: Range<usize>,
-    /// Positions of the cache that the first of the tokens sees; each next token sees one more. Negative where the
-    /// first tokens see nothing.
+    /// Positions of the cache up to the first token's own; each next token has one more. Negative where the first
+    /// tokens see nothing.
     first_visible: i64,
 }
 
@@ -96,10 +96,10 @@ impl Attention for Cpu {
         if spec.kv_split > MAX_PART {
             return Support::No(format!("kv_split {}: at most {MAX_PART}", spec.kv_split));
         }
-        if spec.mask != Mask::Causal || spec.soft_cap.is_some() {
-            return Support::No("sliding windows and soft-caps are not built".to_owned());
+        match spec.mask {
+            Mask::Causal | Mask::Sliding { .. } => Support::Native,
+            other => Support::No(format!("{other:?}: causal and sliding masks are built")),
         }
-        Support::Native
     }
 
     fn attention_plan(&self, spec: &AttentionSpec, capacity: &AttentionCapacity) -> Result<CpuAttentionPlan> {
@@ -144,7 +144,7 @@ impl Attention for Cpu {
         for (sequence, (bounds, &kv_len)) in step.cu_seqlens.windows(2).zip(step.kv_lens).enumerate() {
             let (start, end) = (bounds[0] as usize, bounds[1] as usize);
             let first_visible = i64::from(kv_len) - (end - start) as i64 + 1;
-            // Late tokens see most: their tasks go first, so that the last ones to be claimed are short.
+            // Late tokens see most, or as much as others: their tasks go first, so that the last ones to be claimed are short.
             for first in (start..end).step_by(per_task).rev() {
                 let tokens = first..end.min(first + per_task);
                 let first_visible = first_visible + (first - start) as i64;

@@ -7,7 +7,7 @@ use super::{
     state::{Line, State},
     tile::{PartTile, SCORE_LINES},
 };
-use crate::simd::{Isa, Kernel, Tier, random::Random};
+use crate::simd::{Isa, Kernel, LANES, Tier, random::Random};
 
 /// Keys and values of one head, `[kv_len][head_dim]` and `[kv_len][v_dim]`.
 #[derive(Clone)]
@@ -17,12 +17,14 @@ pub(crate) struct Sequence {
     pub(crate) v_dim: usize,
     pub(crate) keys: Vec<f32>,
     pub(crate) values: Vec<f32>,
+    /// Bounds the scores over it.
+    pub(crate) soft_cap: Option<f32>,
 }
 
 impl Sequence {
     pub(crate) fn random(kv_len: usize, head_dim: usize, v_dim: usize, random: &mut Random) -> Self {
         let (keys, values) = (random.floats(kv_len * head_dim), random.floats(kv_len * v_dim));
-        Self { kv_len, head_dim, v_dim, keys, values }
+        Self { kv_len, head_dim, v_dim, keys, values, soft_cap: None }
     }
 
     /// The cache in the kernels' layout; slots without a position hold NaN.
@@ -47,7 +49,8 @@ impl Sequence {
         let dot = |position: usize| -> f64 {
             let key = &self.keys[position * self.head_dim..][..self.head_dim];
             let product: f64 = row.query.iter().zip(key).map(|(&q, &k)| f64::from(q) * f64::from(k)).sum();
-            product * f64::from(scale)
+            let score = product * f64::from(scale);
+            self.soft_cap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
         };
         let max = row.visible.clone().map(dot).fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut out) = (0.0, vec![0.0; self.v_dim]);
@@ -140,7 +143,9 @@ pub(crate) fn attend(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cu
         for start in (0..s.kv_len).step_by(cut.positions) {
             let len = cut.positions.min(s.kv_len - start);
             let mut part = Part::new(shape, &mut part_lines);
-            tier.run(Stage { part: &mut part, start, len, block_size: cut.block_size, blocks: &paged });
+            let first = tile.iter().map(|row| row.visible.start.saturating_sub(start)).min().unwrap_or(0);
+            let (from, block_size) = (first.min(len) / LANES * LANES, cut.block_size);
+            tier.run(Stage { part: &mut part, start, from, len, block_size, blocks: &paged });
             let visible: Vec<Range<usize>> = tile
                 .iter()
                 .map(|row| {
@@ -153,6 +158,7 @@ pub(crate) fn attend(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cu
                     part: &part,
                     queries: &queries,
                     scale,
+                    soft_cap: s.soft_cap,
                     visible: &visible,
                     scores: &mut scores,
                     state,

@@ -2,7 +2,7 @@
 //!
 //! The cache keeps blocks of any size, in `f32`, BF16 or F16. Staging is what keeps the tile free of all that: it
 //! happens once a (sequence, KV head, part), for all query rows that see the part. Slots past the sequence's last
-//! position are never read.
+//! position are never read, nor are groups of positions before the first that a row sees.
 
 use super::state::Line;
 use crate::simd::{Isa, Kernel, LANES, StoredFloat};
@@ -122,6 +122,8 @@ pub(crate) struct Stage<'a, 'p, B> {
     pub(crate) part: &'a mut Part<'p>,
     /// The first position, a multiple of the part's length.
     pub(crate) start: usize,
+    /// Positions at the part's beginning that are left out, since no row sees them: a multiple of 16.
+    pub(crate) from: usize,
     /// Positions that the sequence has in this part.
     pub(crate) len: usize,
     /// The cache's positions a block.
@@ -135,9 +137,9 @@ impl<B: KvBlocks> Kernel for Stage<'_, '_, B> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { part, start, len, block_size, blocks } = self;
-        assert!(len <= part.shape.positions && block_size > 0);
-        let mut at = 0;
+        let Self { part, start, from, len, block_size, blocks } = self;
+        assert!(len <= part.shape.positions && from.is_multiple_of(LANES) && block_size > 0);
+        let mut at = from;
         while at < len {
             let (block, slot) = ((start + at) / block_size, (start + at) % block_size);
             let run = Run { at, slot, len: (block_size - slot).min(len - at), block_size };

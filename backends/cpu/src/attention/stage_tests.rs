@@ -1,5 +1,7 @@
 //! Staged parts against the sequence, in every tier.
 
+use std::ops::Range;
+
 use half::{bf16, f16};
 
 use super::*;
@@ -8,16 +10,17 @@ use crate::{
     simd::{Tier, random::Random},
 };
 
-/// What a part must hold of positions from `start` on.
-fn check(tier: Tier, s: &Sequence, part: &Part<'_>, start: usize, len: usize, what: &str) {
-    for at in 0..len.next_multiple_of(LANES) {
+/// What a part must hold of positions from `start` on, but for those that were left out.
+fn check(tier: Tier, s: &Sequence, part: &Part<'_>, start: usize, places: Range<usize>, what: &str) {
+    let len = places.end;
+    for at in places.start..len.next_multiple_of(LANES) {
         for d in 0..s.head_dim {
             let got = part.keys()[((at / LANES) * s.head_dim + d) * LANES + at % LANES];
             let want = if at < len { s.keys[(start + at) * s.head_dim + d] } else { 0.0 };
             assert_eq!(got.to_bits(), want.to_bits(), "{tier} {what}: key {at}, element {d}");
         }
     }
-    for at in 0..len {
+    for at in places {
         for column in 0..s.v_dim.next_multiple_of(CHUNK) {
             let row = (column / CHUNK) * part.shape().positions() + at;
             let got = part.values()[row * CHUNK + column % CHUNK];
@@ -34,21 +37,33 @@ fn every_block_size_gives_the_same_part() {
         let s = Sequence::random(150, head_dim, v_dim, &mut random);
         for block_size in [1, 2, 3, 7, 15, 16, 17, 32, 48, 64, 256] {
             let paged = s.paged(block_size);
-            for (start, len) in [(0, 0), (0, 1), (0, 48), (48, 47), (96, 33), (144, 6)] {
+            for (start, from, len) in [
+                (0, 0, 0),
+                (0, 0, 1),
+                (0, 0, 48),
+                (48, 0, 47),
+                (96, 0, 33),
+                (144, 0, 6),
+                (0, 16, 48),
+                (48, 32, 47),
+                (96, 32, 33),
+            ] {
                 for tier in Tier::available() {
                     let shape = PartShape::new(head_dim, v_dim, 48);
                     let mut lines = vec![Line::default(); shape.part_lines()];
                     bytemuck::cast_slice_mut::<Line, f32>(&mut lines).fill(f32::NAN);
                     let mut part = Part::new(shape, &mut lines);
-                    tier.run(Stage { part: &mut part, start, len, block_size, blocks: &paged });
+                    tier.run(Stage { part: &mut part, start, from, len, block_size, blocks: &paged });
                     check(
                         tier,
                         &s,
                         &part,
                         start,
-                        len,
-                        &format!("block size {block_size}, {len} from {start}"),
+                        from..len,
+                        &format!("block size {block_size}, {from} to {len} of the part at {start}"),
                     );
+                    let skipped = &part.keys()[..from * head_dim];
+                    assert!(skipped.iter().all(|x| x.is_nan()), "{tier} {from} left out");
                 }
             }
         }
@@ -76,7 +91,7 @@ fn stored_types_widen() {
             let mut lines = vec![Line::default(); shape.part_lines()];
             let mut part = Part::new(shape, &mut lines);
             let blocks = Counted((0..80).map(|n| narrow(n as f32 / 8.0)).collect());
-            tier.run(Stage { part: &mut part, start: 0, len: 20, block_size: 20, blocks });
+            tier.run(Stage { part: &mut part, start: 0, from: 0, len: 20, block_size: 20, blocks });
             // Keys are [head_dim][block_size], values [block_size][v_dim].
             assert_eq!(part.keys()[2 * LANES + 3], 43.0 / 8.0, "{tier}");
             assert_eq!(part.keys()[(4 + 3) * LANES + 3], 79.0 / 8.0, "{tier}");

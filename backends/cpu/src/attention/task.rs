@@ -9,10 +9,13 @@ use super::{
 use crate::{
     cache::CpuKvCache,
     linear::output::OutputRows,
-    simd::{Isa, Kernel, StoredFloat},
+    simd::{Isa, Kernel, LANES, StoredFloat},
     view::Rows,
 };
-use halite_kernels::{attention::AttentionSpec, cache::KvCacheInfo};
+use halite_kernels::{
+    attention::{AttentionSpec, Mask},
+    cache::KvCacheInfo,
+};
 use std::ops::Range;
 
 /// Sizes of a task's scratch memory.
@@ -94,6 +97,27 @@ impl<T: StoredFloat> KvBlocks for SequenceBlocks<'_, T> {
     }
 }
 
+/// What of a part is staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    /// The part's first position.
+    start: usize,
+    /// Positions left out at its beginning: whole vectors.
+    from: usize,
+    /// Positions of the part, those left out included.
+    len: usize,
+}
+
+/// The parts, of `positions` each, in which some row sees something. The others would leave every state as it is, so
+/// leaving them out changes no bit.
+fn pieces(seen: Range<usize>, positions: usize) -> impl Iterator<Item = Piece> {
+    (seen.start / positions * positions..seen.end).step_by(positions).map(move |start| Piece {
+        start,
+        from: seen.start.saturating_sub(start) / LANES * LANES,
+        len: positions.min(seen.end - start),
+    })
+}
+
 /// Runs a task.
 pub(super) struct Attend<'a, 'o, T> {
     pub(super) spec: &'a AttentionSpec,
@@ -135,21 +159,23 @@ impl<T: StoredFloat> Kernel for Attend<'_, '_, T> {
             State::new(tile.len(), shape.part.v_dim(), lines).clear();
         }
 
-        let seen = self.visible(rows.saturating_sub(1));
-        for start in (0..seen).step_by(shape.part.positions()) {
+        // From the first row's first position to the last row's last.
+        let seen = self.visible(0).start..self.visible(rows.saturating_sub(1)).end;
+        for Piece { start, from, len } in pieces(seen, shape.part.positions()) {
             let mut part = Part::new(shape.part, part_lines);
-            let len = shape.part.positions().min(seen - start);
             let blocks = SequenceBlocks { layer: self.layer, table: self.table, kv_head: self.task.kv_head };
             let block_size = self.spec.kv.block_size;
-            isa.call(Stage { part: &mut part, start, len, block_size, blocks });
+            isa.call(Stage { part: &mut part, start, from, len, block_size, blocks });
             for (tile, lines) in self.tiles(states) {
                 let visible: [Range<usize>; MAX_ROWS] = std::array::from_fn(|row| {
-                    0..self.visible(tile.start + row).saturating_sub(start).min(len)
+                    let visible = self.visible(tile.start + row);
+                    visible.start.saturating_sub(start)..visible.end.saturating_sub(start).min(len)
                 });
                 let tile_rows = PartTile {
                     part: &part,
                     queries: &queries[tile.start * head_dim..tile.end * head_dim],
                     scale: self.spec.scale,
+                    soft_cap: self.spec.soft_cap,
                     visible: &visible[..tile.len()],
                     scores: &mut *scores,
                     state: &mut State::new(tile.len(), shape.part.v_dim(), lines),
@@ -169,10 +195,15 @@ impl<T: StoredFloat> Attend<'_, '_, T> {
         self.task.kv_head * group + row % group
     }
 
-    /// Positions that a row sees, from 0 on.
-    fn visible(&self, row: usize) -> usize {
-        let visible = self.task.first_visible + (row / self.spec.group()) as i64;
-        usize::try_from(visible).unwrap_or(0)
+    /// Positions that a row sees. Neither end decreases from a row to the next.
+    fn visible(&self, row: usize) -> Range<usize> {
+        let end = self.task.first_visible + (row / self.spec.group()) as i64;
+        let end = usize::try_from(end).unwrap_or(0);
+        match self.spec.mask {
+            Mask::Sliding { window } => end.saturating_sub(window)..end,
+            // The backend plans for no mask that it does not know.
+            _ => 0..end,
+        }
     }
 
     /// The rows of each tile, and the lines of its state.
@@ -198,6 +229,32 @@ impl<T: StoredFloat> Attend<'_, '_, T> {
                     to.segment(token, head, 1)[0] = log_sum_exp;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_what_a_window_needs_and_no_more() {
+        let piece = |start, from, len| Piece { start, from, len };
+        for (seen, expected) in [
+            (0..0, vec![]),
+            (0..1, vec![piece(0, 0, 1)]),
+            (0..65, vec![piece(0, 0, 64), piece(64, 0, 1)]),
+            (63..64, vec![piece(0, 48, 64)]),
+            (64..65, vec![piece(64, 0, 1)]),
+            (79..130, vec![piece(64, 0, 64), piece(128, 0, 2)]),
+            (80..130, vec![piece(64, 16, 64), piece(128, 0, 2)]),
+        ] {
+            assert_eq!(pieces(seen.clone(), 64).collect::<Vec<_>>(), expected, "{seen:?}");
+        }
+        // However long the sequence, a row with a window stages the window and less than a vector beside it.
+        for end in 100_000..100_600 {
+            let staged: usize = pieces(end - 512..end, 256).map(|piece| piece.len - piece.from).sum();
+            assert!((512..512 + LANES).contains(&staged), "{staged} positions up to {end}");
         }
     }
 }

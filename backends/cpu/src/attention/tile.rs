@@ -1,7 +1,7 @@
 //! Up to 12 query rows against one part of the keys and values.
 //!
 //! ```text
-//! s = (sum q[d] k[d]) scale     m = max s     p = e^(s - m)     l = sum p     o = sum p v
+//! s = (sum q[d] k[d]) scale     s = cap tanh(s / cap), with a soft-cap     m = max s     p = e^(s - m)     l = sum p     o = sum p v
 //! ```
 //!
 //! over the positions that a row sees, starting from nothing, and then merged into the row's state. The bits of a row
@@ -16,7 +16,7 @@ use super::{
     stage::{CHUNK, MAX_PART, Part},
     state::{Factors, Line, MAX_ROWS, State},
 };
-use crate::simd::{Isa, Kernel, LANES, Mask, first_lanes, math};
+use crate::simd::{Isa, Kernel, LANES, Mask, SoftCap, first_lanes, math};
 
 /// Elements from a row's scores to the next row's: a constant, so that all rows are reached from one pointer, and not
 /// a power of two, so that they do not share cache sets.
@@ -33,6 +33,8 @@ pub(crate) struct PartTile<'a, 's> {
     pub(crate) queries: &'a [f32],
     /// What a product of query and key is multiplied with.
     pub(crate) scale: f32,
+    /// Bounds the scores.
+    pub(crate) soft_cap: Option<f32>,
     /// `[rows]`: the positions within the part that a row sees; an empty range for none.
     pub(crate) visible: &'a [Range<usize>],
     /// At least [`SCORE_LINES`], of any content.
@@ -103,7 +105,7 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Self { span, tile } = self;
-        let PartTile { part, queries, scale, visible, scores, state } = tile;
+        let PartTile { part, queries, scale, soft_cap, visible, scores, state } = tile;
         let scores: &mut [f32] = bytemuck::cast_slice_mut(&mut scores[..SCORE_LINES]);
         let groups = span.any.start / LANES..span.any.end.div_ceil(LANES);
 
@@ -122,7 +124,11 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         let (mut m, mut l) = ([f32::NEG_INFINITY; LANES], [0.0; LANES]);
         for (r, seen) in visible.iter().enumerate() {
             if !seen.is_empty() {
-                (m[r], l[r]) = softmax(isa, seen, &mut scores[r * STRIDE..][..STRIDE]);
+                let scores = &mut scores[r * STRIDE..][..STRIDE];
+                if let Some(cap) = soft_cap {
+                    isa.call(SoftCap { cap, values: &mut scores[seen.clone()] });
+                }
+                (m[r], l[r]) = softmax(isa, seen, scores);
             }
         }
 

@@ -103,7 +103,8 @@ fn a_row_has_the_same_bits_in_every_tile_and_block_size() {
 #[test]
 fn the_sign_of_zero_does_not_tell_how_parts_were_merged() {
     // In the second part every product is -0 (the first by underflow), and what is left of the first part is -0 too.
-    let mut s = Sequence { kv_len: 34, head_dim: 1, v_dim: 1, keys: vec![0.0; 34], values: vec![-1.0; 34] };
+    let mut s = Sequence::random(34, 1, 1, &mut Random::new(0));
+    (s.keys, s.values) = (vec![0.0; 34], vec![-1.0; 34]);
     (s.keys[32], s.keys[33]) = (200.0, 280.0);
     (s.values[32], s.values[33]) = (-1e-30, -0.0);
     let row = Row { query: vec![1.0], visible: 0..34 };
@@ -131,6 +132,25 @@ fn windows_and_unlike_rows_share_a_tile() {
             check(tier, &s, &rows, 0.7, cut);
             let alone = bits(&attend(tier, &s, &rows, 0.7, Cut { tile_rows: 1, ..cut }));
             assert_eq!(bits(&attend(tier, &s, &rows, 0.7, cut)), alone, "{tier} round {round}");
+        }
+    }
+}
+
+#[test]
+fn soft_caps_bound_the_scores_of_every_tile() {
+    let mut random = Random::new(11);
+    for cap in [0.3, 2.0, 50.0] {
+        let mut s = Sequence::random(90, 20, 40, &mut random);
+        s.soft_cap = Some(cap);
+        let mut rows = causal(&s, 12, 1, &mut random);
+        rows.iter_mut().step_by(2).for_each(|row| row.visible.start = row.visible.end - 21);
+        for tier in Tier::available() {
+            check(tier, &s, &rows, 3.0, CUT);
+            let alone = bits(&attend(tier, &s, &rows, 3.0, Cut { tile_rows: 1, ..CUT }));
+            for tile_rows in [2, 3, 5, 12] {
+                let got = bits(&attend(tier, &s, &rows, 3.0, Cut { tile_rows, ..CUT }));
+                assert_eq!(got, alone, "{tier} cap {cap} in tiles of {tile_rows}");
+            }
         }
     }
 }

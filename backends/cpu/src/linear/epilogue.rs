@@ -6,7 +6,8 @@
 //! The one order in which an INT8 product becomes a float, for every row count, tier and thread:
 //!
 //! ```text
-//! y = (f32(acc) * w_scale[n]) * a_scale[m]     then + bias[n]     then the activation     then + residual
+//! y = (f32(acc) * w_scale[n]) * a_scale[m]     then + bias[n]     then the activation     then the soft-cap
+//! then + residual
 //! ```
 //!
 //! Each of these rounds by itself; no multiply-add is used, so that both tiers give the same bits.

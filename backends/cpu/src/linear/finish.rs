@@ -1,11 +1,12 @@
-//! The float epilogue: bias, activation or gate, residual, rounding to the output type.
+//! The float epilogue: bias, activation or gate, soft-cap, residual, rounding to the output type.
 //!
 //! The order, for every row count, tier and thread, is the contract's:
 //!
 //! ```text
 //! y = sum                                  float weights: one chain of multiply-adds in ascending K
 //! y = (f32(sum) * w_scale[n]) * a_scale[m]  INT8
-//! y = y + bias[n];  y = act(y)  or  y = act(y_gate) * y_up;  y = y + residual[m, n];  out = round(y)
+//! y = y + bias[n];  y = act(y)  or  y = act(y_gate) * y_up;  y = cap * tanh(y / cap)
+//! y = y + residual[m, n];  out = round(y)
 //! ```
 //!
 //! Each step rounds by itself; no multiply-add is used, so the INT8 product is the same in both tiers up to the
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     activation::activate,
-    simd::{Isa, LANES, StoredFloat},
+    simd::{Isa, LANES, SoftCap, StoredFloat},
     view::Rows,
 };
 use halite_kernels::activation::Activation;
@@ -34,6 +35,8 @@ pub(super) struct Finish<'a, T> {
     pub(super) bias: Option<&'a [f32]>,
     /// Of each element, or of the gates.
     pub(super) activation: Option<Activation>,
+    /// Of each result.
+    pub(super) soft_cap: Option<f32>,
     /// `[rows, results]`
     pub(super) residual: Option<(&'a [T], Rows)>,
     /// `[rows, results]`
@@ -84,6 +87,16 @@ impl<T: StoredFloat> FloatEpilogue for Finish<'_, T> {
                 1
             }
         };
+        if let Some(cap) = self.soft_cap {
+            let mut values = [[0.0; LANES]; 2];
+            for (acc, values) in acc.iter().zip(&mut values) {
+                isa.store(*acc, values);
+            }
+            isa.call(SoftCap { cap, values: &mut values.as_flattened_mut()[..vectors * LANES] });
+            for (acc, values) in acc.iter_mut().zip(&values) {
+                *acc = isa.load(values);
+            }
+        }
         let out = self.out.segment(row, place.column, place.valid);
         for (vector, out) in out.chunks_mut(LANES).enumerate().take(vectors) {
             let mut y = acc[vector];

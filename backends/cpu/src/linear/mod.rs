@@ -69,9 +69,6 @@ impl Linear for Cpu {
         if args.out.shape().elements() == 0 {
             return Ok(());
         }
-        if args.epilogue.soft_cap.is_some() {
-            return Err(crate::unsupported("linear", "a soft-cap", &args.epilogue));
-        }
         let output = args.weights.as_ref().output;
         match &args.x {
             Activations::Int8PerToken { q, .. } if output == DType::I32 => self.int8_sums(stream, &args, q),
@@ -212,6 +209,7 @@ impl<'a, T: StoredFloat + Element> EpilogueReads<'a, T> {
             results: spec.out_features,
             bias: self.bias.as_ref().map(|bias| bias.data()),
             activation: spec.gate.or(args.epilogue.activation),
+            soft_cap: args.epilogue.soft_cap,
             residual: self.residual.as_ref().map(|residual| (residual.data(), residual.rows)),
             out,
         }

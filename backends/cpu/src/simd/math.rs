@@ -1,4 +1,4 @@
-//! Exponential and logarithm of 16 lanes.
+//! Exponential, logarithm and hyperbolic tangent of 16 lanes.
 //!
 //! Polynomials are minimax fits made for these intervals (Remez exchange, 40 digits, then rounded to `f32`); the error
 //! of each fit is below 2^-28, so what remains is the rounding of a handful of operations. The bounds in the docs are
@@ -75,6 +75,27 @@ pub(crate) fn ln<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     let y = isa.select(isa.equal(x, isa.splat(0.0)), isa.splat(f32::NEG_INFINITY), y);
     let invalid = isa.less(x, isa.splat(0.0)) | !isa.equal(x, x);
     isa.select(invalid, isa.splat(f32::NAN), y)
+}
+
+/// Hyperbolic tangent within 2 ULP, odd to the last bit: -0 gives -0. Infinities give 1 and -1, NaN gives NaN.
+#[inline(always)]
+pub(crate) fn tanh<I: Isa>(isa: I, x: I::F32) -> I::F32 {
+    let one = isa.splat(1.0);
+    let t = isa.abs(x);
+    // Below 0.6, where the other form would cancel: t + t^3 P(t^2).
+    let square = isa.mul(t, t);
+    let tail = polynomial(
+        isa,
+        square,
+        [-5.895_158e-3, 2.079_597_1e-2, -5.378_383e-2, 1.333_192_4e-1, -3.333_329_9e-1],
+    );
+    let near = isa.mul_add(isa.mul(t, square), tail, t);
+    // From there: 1 - 2 / (e^2t + 1), which is 1 where the exponential is infinite.
+    let far = isa.sub(one, isa.div(isa.splat(2.0), isa.add(exp(isa, isa.add(t, t)), one)));
+    let size = isa.select(isa.less(t, isa.splat(0.6)), near, far);
+    // The size has no sign bit, so adding x's puts it there.
+    let sign = isa.and(isa.to_bits(x), isa.splat_i32(i32::MIN));
+    isa.of_bits(isa.add_i32(isa.to_bits(size), sign))
 }
 
 #[cfg(test)]

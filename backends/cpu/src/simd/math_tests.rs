@@ -20,6 +20,7 @@ macro_rules! function {
 
 function!(Exp, exp);
 function!(Ln, ln);
+function!(Tanh, tanh);
 
 /// The error in units of the last place of the right result, a subnormal one's included.
 fn ulps(got: f32, want: f64) -> f64 {
@@ -72,6 +73,29 @@ fn ln_is_within_2_ulp() {
         let inputs = (1..f32::INFINITY.to_bits()).step_by(3989).map(f32::from_bits).chain(between(0.5, 2.0));
         let (error, x) = worst(tier, Ln, f64::ln, inputs);
         assert!(error < 2.0, "{tier} ln({x:e}) is {error} ULP off");
+    }
+}
+
+#[test]
+fn tanh_is_within_2_ulp() {
+    for tier in Tier::available() {
+        let inputs = both_signs(7919).chain(between(-1.5, 1.5)).chain(between(-10.0, 10.0));
+        let (error, x) = worst(tier, Tanh, f64::tanh, inputs);
+        assert!(error < 2.0, "{tier} tanh({x:e}) is {error} ULP off");
+    }
+}
+
+#[test]
+fn tanh_is_odd_and_ends_at_1() {
+    for tier in Tier::available() {
+        let tanh = |x: f32| tier.run(Tanh([x; LANES]))[9];
+        for x in both_signs(30_011).chain([0.0, f32::INFINITY, 0.6, 1e-45, 90.0]) {
+            let y = tanh(x);
+            assert!(y.abs() <= 1.0 && y.to_bits() == (-tanh(-x)).to_bits(), "{tier} tanh({x:e}) is {y:e}");
+        }
+        assert_eq!(tanh(-0.0).to_bits(), (-0.0f32).to_bits(), "{tier}");
+        assert_eq!((tanh(f32::INFINITY), tanh(f32::MIN), tanh(9.1)), (1.0, -1.0, 1.0), "{tier}");
+        assert!(tanh(f32::NAN).is_nan() && tanh(-f32::NAN).is_nan(), "{tier}");
     }
 }
 

@@ -25,12 +25,14 @@ mod avx512;
 mod isa;
 pub(crate) mod math;
 mod portable;
+mod soft_cap;
 mod stored;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 pub(crate) use isa::{Isa, LANES, Mask, first_lanes};
 pub(crate) use portable::Portable;
+pub(crate) use soft_cap::SoftCap;
 pub(crate) use stored::StoredFloat;
 
 /// A computation that is compiled once for every instruction set.
