@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::chat_input::ChatInput;
 use super::chat_template::ChatTemplate;
 use super::error::TextError;
-use super::special_tokens::{Piece, SpecialTable};
+use super::sentence_piece::SPACE;
+use super::special_tokens::{SpecialTable, SpecialToken};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::TokenKind;
 
@@ -29,6 +30,7 @@ pub fn encode_chat(
     template: &ChatTemplate,
     input: &ChatInput,
 ) -> Result<Vec<u32>, TextError> {
+    let template = template.of(input);
     let special = tokenizer.special();
     let mark = unused_mark(template, input)?;
     let mut guarded = input.clone();
@@ -43,18 +45,7 @@ pub fn encode_chat(
     guarded.tools.iter_mut().for_each(|tools| guard.value(tools));
     guarded.variables.iter_mut().for_each(|(_, value)| guard.value(value));
 
-    let text = template.render(&guarded)?;
-    let mut ids = Vec::with_capacity(text.len() / 3);
-    for piece in special.split(&text) {
-        match piece {
-            Piece::Special { id, .. } => ids.push(id),
-            Piece::Text(text) if text.contains(mark) => {
-                tokenizer.encode_text(&text.replace(mark, ""), &mut ids)?
-            }
-            Piece::Text(text) => tokenizer.encode_text(text, &mut ids)?,
-        }
-    }
-    Ok(tokenizer.with_bos(ids))
+    tokenizer.encode_chat(&template.render(&guarded)?, mark)
 }
 
 struct Guard<'t> {
@@ -64,8 +55,10 @@ struct Guard<'t> {
 }
 
 impl Guard<'_> {
-    fn covers(&self, kind: TokenKind) -> bool {
-        kind == TokenKind::Control || !self.assistant
+    fn covers(&self, token: &SpecialToken) -> bool {
+        // Some vocabularies have a user-defined token for a run of spaces or line breaks: text like any other.
+        let is_space = || token.text.chars().all(|c| c.is_whitespace() || c == SPACE);
+        token.kind == TokenKind::Control || (!self.assistant && !is_space())
     }
 
     fn value(&self, value: &mut Value) {
@@ -98,8 +91,9 @@ impl Guard<'_> {
         let mut copied = 0;
         for (at, c) in text.char_indices() {
             let rest = &text[at..];
-            let is_token = self.special.at_start(rest).is_some_and(|(_, _, kind)| self.covers(kind));
-            if is_token || (at >= tail && self.special.is_beginning_of_one(rest, |kind| self.covers(kind))) {
+            let is_token = self.special.at_start(rest).is_some_and(|token| self.covers(token));
+            if is_token || (at >= tail && self.special.is_beginning_of_one(rest, |token| self.covers(token)))
+            {
                 let after = at + c.len_utf8();
                 let out = guarded.get_or_insert_with(String::new);
                 out.push_str(&text[copied..after]);

@@ -70,6 +70,8 @@ pub struct ChatTemplate {
     environment: Arc<Environment<'static>>,
     source: String,
     limits: TemplateLimits,
+    /// The template for conversations with tools, where that is another one.
+    tool_use: Option<Box<ChatTemplate>>,
     /// Runs that overstayed their time. While one goes on, no other is started.
     late: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -100,12 +102,24 @@ impl ChatTemplate {
         let compile = move || environment.add_template_owned(NAME, template).map(|()| environment);
         let compiled = on_deep_stack(compile)?.join().map_err(|_| failed("compiling it failed".into()))?;
         let environment = Arc::new(compiled.map_err(|error| classify(&error, &limits))?);
-        Ok(Self { environment, source: source.into(), limits, late: Mutex::default() })
+        Ok(Self { environment, source: source.into(), limits, tool_use: None, late: Mutex::default() })
+    }
+
+    /// The same, with another template for conversations with tools.
+    #[must_use]
+    pub fn with_tool_use(mut self, template: ChatTemplate) -> Self {
+        self.tool_use = Some(Box::new(template));
+        self
     }
 
     /// The template as given.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The template that lays out this conversation.
+    pub(crate) fn of(&self, input: &ChatInput) -> &Self {
+        self.tool_use.as_deref().filter(|_| input.tools.is_some()).unwrap_or(self)
     }
 
     /// Lays out a conversation.
@@ -115,6 +129,10 @@ impl ChatTemplate {
     /// [`TextError::TemplateOutOfFuel`], [`TextError::TemplateOutputTooLong`] or [`TextError::TemplateTooSlow`] at a
     /// limit; [`TextError::Template`] for everything else.
     pub fn render(&self, input: &ChatInput) -> Result<String, TextError> {
+        self.of(input).run(input)
+    }
+
+    fn run(&self, input: &ChatInput) -> Result<String, TextError> {
         let too_slow = TextError::TemplateTooSlow { limit: self.limits.time };
         if self.late_runs(|runs| !runs.is_empty()) {
             return Err(too_slow);

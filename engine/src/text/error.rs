@@ -1,5 +1,7 @@
 //! What can go wrong between text and token ids. Text out of a model file stands in the errors quoted and shortened.
 
+use std::path::PathBuf;
+
 /// An error of the text layer. Its message names the thing, what was expected, and the way out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,6 +21,61 @@ pub enum TextError {
         found: String,
         /// Comma-separated names.
         supported: String,
+    },
+    /// A file of a model folder is not of the expected form.
+    #[error("{file} is not as expected: {reason}")]
+    File {
+        /// The file's name.
+        file: &'static str,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// A model folder's tokenizer is of a kind that is not built in.
+    #[error(
+        "unsupported {what} {found} (tokenizer.json); supported: {supported}, byte-level or with byte fallback; \
+         use a GGUF file of the model instead"
+    )]
+    UnsupportedTokenizer {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        found: String,
+        /// Comma-separated names.
+        supported: &'static str,
+    },
+    /// A model folder has no `tokenizer.json`.
+    #[error(
+        "{} has no tokenizer.json (a tokenizer.model alone is not read; the `transformers` package makes one of the \
+         other with save_pretrained)",
+        folder.display()
+    )]
+    NoTokenizer {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is larger than accepted.
+    #[error("{} has more than the limit of {limit} bytes", path.display())]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Most bytes accepted.
+        limit: u64,
+    },
+    /// A pattern of the tokenizer's file cannot be used, or not on this text.
+    #[error("the tokenizer's pattern {pattern} failed: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// Why.
+        reason: String,
     },
     /// The vocabulary contradicts itself or exceeds a limit.
     #[error("bad vocabulary: {0}")]
@@ -72,8 +129,8 @@ pub enum TextError {
     },
     /// The chat template used up its budget of work: an endless loop, or far too much data.
     #[error(
-        "the chat template did not finish within {fuel} steps (endless loop?); check `tokenizer.chat_template` in \
-         the model file or pass another template"
+        "the chat template did not finish within {fuel} steps (endless loop?); check the model's chat template \
+         or pass another one"
     )]
     TemplateOutOfFuel {
         /// The budget.
@@ -81,8 +138,7 @@ pub enum TextError {
     },
     /// The chat template ran for too long, or an earlier run of it still goes on.
     #[error(
-        "the chat template did not finish within {limit:?}; check `tokenizer.chat_template` in the model file or pass \
-         another template"
+        "the chat template did not finish within {limit:?}; check the model's chat template or pass another one"
     )]
     TemplateTooSlow {
         /// The longest time.
@@ -102,6 +158,13 @@ pub enum TextError {
     },
 }
 
+impl TextError {
+    /// An error in a `tokenizer.json`.
+    pub(crate) fn file(reason: String) -> Self {
+        Self::File { file: "tokenizer.json", reason }
+    }
+}
+
 /// What is wrong with a vocabulary.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -112,7 +175,7 @@ pub enum VocabularyFault {
     /// More entries than accepted.
     #[error("{found} {what}, more than the limit of {limit}")]
     TooMany {
-        /// "tokens", "merges", "bytes of token text".
+        /// "tokens", "merges", "ids", "unused ids", "bytes of token text".
         what: &'static str,
         /// Number given.
         found: usize,
@@ -149,6 +212,26 @@ pub enum VocabularyFault {
         /// The text they share.
         text: String,
     },
+    /// One id for two tokens.
+    #[error("the id {id} belongs to both {first} and {second}")]
+    DuplicateId {
+        /// The id.
+        id: u32,
+        /// A token.
+        first: String,
+        /// Another token.
+        second: String,
+    },
+    /// An added token with an id that the `tokenizers` package would not give it.
+    #[error("the added token {text} has the id {found}; the `tokenizers` package numbers it {expected}")]
+    AddedTokenId {
+        /// Its text.
+        text: String,
+        /// The id given.
+        found: u32,
+        /// The id it should have.
+        expected: usize,
+    },
     /// A control or user-defined token has no text.
     #[error("special token {id} has no text")]
     EmptySpecialToken {
@@ -166,7 +249,7 @@ pub enum VocabularyFault {
     /// A special id outside the vocabulary.
     #[error("{what} token id {id} is outside the vocabulary of {tokens} tokens")]
     SpecialId {
-        /// "bos", "eos", "eot" or "unk".
+        /// "bos", "eos", "eot", "unk" or "post-processor".
         what: &'static str,
         /// The id given.
         id: u32,

@@ -1,18 +1,16 @@
 //! How text is cut into words before tokens are merged, by the name a model file gives.
 //!
-//! The patterns are facts about published tokenizers: GPT-2 (the `tokenizers` crate has it built in), Llama 3
+//! The patterns are facts about published tokenizers: GPT-2 (OpenAI's `encoder.py`), Llama 3
 //! (Meta's `tokenizer.json`) and Qwen2 (Alibaba's `tokenizer.json`).
 
-use tokenizers::normalizers::NFC;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::digits::Digits;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::{NormalizedString, Normalizer, PreTokenizerWrapper, SplitDelimiterBehavior};
-
 use super::error::TextError;
+use super::normalize::NormalizerSource;
+use super::words::Words;
 use crate::quoted::quoted;
 
+/// Letters, digits and other signs apart, each with one leading space.
+pub(crate) const GPT2_PATTERN: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 /// Up to three digits a word; contractions in any case; a line's breaks stay together.
 const LLAMA3_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// As Llama 3, but every digit is a word.
@@ -65,31 +63,20 @@ impl PreTokenizer {
         self == Self::Llama3
     }
 
-    /// The text in the normal form the tokenizer was trained on, where it has one.
-    pub(crate) fn normalise(self, text: &str) -> Result<Option<String>, TextError> {
-        if self != Self::Qwen2 || text.is_ascii() {
-            return Ok(None);
-        }
-        let mut normalised = NormalizedString::from(text);
-        NFC.normalize(&mut normalised).map_err(|e| TextError::Tokenizer(e.to_string()))?;
-        Ok(Some(normalised.get().to_owned()))
+    /// What is done to the text first.
+    pub(crate) fn normalizer(self) -> Option<NormalizerSource> {
+        (self == Self::Qwen2).then_some(NormalizerSource::Nfc)
     }
 
     /// The steps, ending with the one that writes bytes in the byte-level alphabet.
-    pub(crate) fn build(self) -> Result<PreTokenizerWrapper, TextError> {
-        let bytes = |use_regex| ByteLevel::new(false, false, use_regex).into();
-        let steps: Vec<PreTokenizerWrapper> = match self {
-            Self::Gpt2 => vec![bytes(true)],
-            Self::DigitsThenGpt2 => vec![Digits::new(true).into(), bytes(true)],
-            Self::Llama3 => vec![split(LLAMA3_PATTERN)?, bytes(false)],
-            Self::Qwen2 => vec![split(QWEN2_PATTERN)?, bytes(false)],
+    pub(crate) fn words(self) -> Result<Words, TextError> {
+        let words = Words::default();
+        let words = match self {
+            Self::Gpt2 => words.split(GPT2_PATTERN)?,
+            Self::DigitsThenGpt2 => words.digits()?.split(GPT2_PATTERN)?,
+            Self::Llama3 => words.split(LLAMA3_PATTERN)?,
+            Self::Qwen2 => words.split(QWEN2_PATTERN)?,
         };
-        Ok(Sequence::new(steps).into())
+        words.bytes()
     }
-}
-
-fn split(pattern: &str) -> Result<PreTokenizerWrapper, TextError> {
-    let pattern = SplitPattern::Regex(pattern.to_owned());
-    let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
-    Ok(split.map_err(|e| TextError::Tokenizer(e.to_string()))?.into())
 }

@@ -4,6 +4,8 @@
 //! highest score is joined first. As byte-pair encoding this is a list of merges sorted by the score of the result;
 //! among splits of one token, and tokens of one score, longer left parts come first.
 
+use std::collections::HashMap;
+
 use super::error::{TextError, VocabularyFault as Fault};
 use super::vocabulary::{TokenKind, Vocabulary};
 
@@ -63,8 +65,8 @@ pub(crate) fn byte_of_token(text: &str) -> Option<u8> {
 }
 
 /// Whether all 256 byte tokens are there, in the spelling the `tokenizers` crate looks for.
-pub(crate) fn has_all_bytes(vocabulary: &Vocabulary) -> bool {
-    (0..=u8::MAX).all(|byte| vocabulary.ids.contains_key(&format!("<0x{byte:02X}>")))
+pub(crate) fn has_all_bytes(ids: &HashMap<String, u32>) -> bool {
+    (0..=u8::MAX).all(|byte| ids.contains_key(&format!("<0x{byte:02X}>")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Finding control and user-defined tokens in text.
 
-use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use fancy_regex::Regex;
 
 use super::vocabulary::TokenKind;
 
@@ -17,104 +19,260 @@ pub enum SpecialTokens {
     AsText,
 }
 
-/// A part of a text: between special tokens, or one of them.
+/// A token that is matched as a whole, and how. The flags mean what they mean to the `tokenizers` crate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SpecialToken {
+    pub(crate) text: Box<str>,
+    pub(crate) id: u32,
+    pub(crate) kind: TokenKind,
+    /// Whether it is looked for before or after the text is normalised.
+    pub(crate) matching: Matching,
+    /// Takes the white space before it in.
+    pub(crate) lstrip: bool,
+    /// Takes the white space after it in.
+    pub(crate) rstrip: bool,
+    /// Not inside a word.
+    pub(crate) single_word: bool,
+}
+
+/// When a token is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'t> {
-    Text(&'t str),
-    Special { id: u32, text: &'t str },
+pub(crate) enum Matching {
+    /// In the text as given.
+    Raw,
+    /// In the normalised text; the token's own text is normalised too.
+    Normalized,
+}
+
+impl SpecialToken {
+    pub(crate) fn new(text: &str, id: u32, kind: TokenKind) -> Self {
+        let text = text.into();
+        Self { text, id, kind, matching: Matching::Raw, lstrip: false, rstrip: false, single_word: false }
+    }
+}
+
+/// A stretch of a text, in bytes: a token, or what lies between tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch<'t> {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) token: Option<&'t SpecialToken>,
 }
 
 /// The control and user-defined tokens of a vocabulary, for search.
 #[derive(Debug, Default)]
 pub(crate) struct SpecialTable {
-    by_text: HashMap<Box<str>, (u32, TokenKind)>,
-    /// For each first byte, the lengths in use, longest first. There are few, so a text is searched with a few
-    /// lookups at each place where a special token may begin.
-    lengths: HashMap<u8, Vec<usize>>,
+    raw: Spellings,
+    normalized: Spellings,
+    /// All of them, by the text a person would write.
+    written: Spellings,
 }
 
 impl SpecialTable {
-    pub(crate) fn new<'a>(tokens: impl Iterator<Item = (&'a str, u32, TokenKind)>) -> Self {
-        let mut table = Self::default();
-        let mut lengths: HashMap<u8, BTreeSet<usize>> = HashMap::new();
-        for (text, id, kind) in tokens {
-            if let Some(&first) = text.as_bytes().first() {
-                lengths.entry(first).or_default().insert(text.len());
-                table.by_text.insert(text.into(), (id, kind));
+    /// A table of tokens, each with the text it has once it is normalised.
+    pub(crate) fn new(tokens: impl IntoIterator<Item = (SpecialToken, Option<String>)>) -> Self {
+        let (mut raw, mut normalized, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        for (token, normal) in tokens {
+            written.push((token.text.clone(), token.clone()));
+            match token.matching {
+                Matching::Raw => raw.push((token.text.clone(), token)),
+                Matching::Normalized => {
+                    let text = normal.map_or_else(|| token.text.clone(), String::into_boxed_str);
+                    normalized.push((text, token));
+                }
             }
         }
-        table.lengths = lengths.into_iter().map(|(b, set)| (b, set.into_iter().rev().collect())).collect();
-        table
+        Self {
+            raw: Spellings::new(raw),
+            normalized: Spellings::new(normalized),
+            written: Spellings::new(written),
+        }
+    }
+
+    /// Whether any token is matched like this.
+    pub(crate) fn has(&self, matching: Matching) -> bool {
+        !self.spellings(matching).sorted.is_empty()
+    }
+
+    fn spellings(&self, matching: Matching) -> &Spellings {
+        match matching {
+            Matching::Raw => &self.raw,
+            Matching::Normalized => &self.normalized,
+        }
+    }
+
+    /// The token with this text.
+    pub(crate) fn get(&self, text: &str) -> Option<&SpecialToken> {
+        self.written
+            .longest_at_start(text)
+            .filter(|(spelling, _)| spelling.len() == text.len())
+            .map(|(_, t)| t)
     }
 
     /// The longest special token at the start of `text`.
-    pub(crate) fn at_start<'t>(&self, text: &'t str) -> Option<(&'t str, u32, TokenKind)> {
-        let lengths = self.lengths.get(text.as_bytes().first()?)?;
-        lengths.iter().find_map(|&len| {
-            let candidate = text.get(..len)?;
-            self.by_text.get(candidate).map(|&(id, kind)| (candidate, id, kind))
-        })
+    pub(crate) fn at_start(&self, text: &str) -> Option<&SpecialToken> {
+        self.written.longest_at_start(text).map(|(_, token)| token)
     }
 
     /// Whether `text` is a proper beginning of a special token of a kind that `matches`.
-    pub(crate) fn is_beginning_of_one(&self, text: &str, matches: impl Fn(TokenKind) -> bool) -> bool {
-        if !text.as_bytes().first().is_some_and(|first| self.lengths.contains_key(first)) {
-            return false;
-        }
-        let longer = |token: &str| token.len() > text.len() && token.starts_with(text);
-        self.by_text.iter().any(|(token, &(_, kind))| matches(kind) && longer(token))
+    pub(crate) fn is_beginning_of_one(&self, text: &str, matches: impl Fn(&SpecialToken) -> bool) -> bool {
+        self.written
+            .beginning_with(text)
+            .iter()
+            .any(|(spelling, t)| spelling.len() > text.len() && matches(t))
     }
 
     /// Length in bytes of the longest special token.
     pub(crate) fn longest(&self) -> usize {
-        self.lengths.values().filter_map(|lengths| lengths.first()).copied().max().unwrap_or(0)
+        self.written.sorted.iter().map(|(spelling, _)| spelling.len()).max().unwrap_or(0)
     }
 
     /// Cuts `text` at its special tokens: leftmost first, and of those that begin at one place the longest.
-    pub(crate) fn split<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
-        let mut pieces = Vec::new();
-        let (mut start, mut at) = (0, 0);
+    pub(crate) fn find(&self, text: &str, matching: Matching) -> Vec<Stretch<'_>> {
+        let spellings = self.spellings(matching);
+        let mut found = Vec::new();
+        let (mut done, mut at) = (0, 0);
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            if let Some((token, id, _)) = self.at_start(rest) {
-                if start < at {
-                    pieces.push(Piece::Text(&text[start..at]));
-                }
-                pieces.push(Piece::Special { id, text: token });
-                at += token.len();
-                start = at;
-            } else {
+            let Some((spelling, token)) = spellings.longest_at_start(rest) else {
                 at += rest.chars().next().map_or(1, char::len_utf8);
+                continue;
+            };
+            let (mut start, mut end) = (at, at + spelling.len());
+            at = end;
+            let (before, after) = (&text[..start], &text[end..]);
+            let touches_word =
+                before.chars().next_back().is_some_and(is_word) || after.chars().next().is_some_and(is_word);
+            if token.single_word && touches_word {
+                continue;
             }
+            if token.lstrip {
+                // White space that the token before has taken in stays with it.
+                start = before.trim_end().len().max(done);
+            }
+            if token.rstrip {
+                end += after.len() - after.trim_start().len();
+            }
+            if done < start {
+                found.push(Stretch { start: done, end: start, token: None });
+            }
+            found.push(Stretch { start: start.min(end), end, token: Some(token) });
+            done = end;
         }
-        if start < text.len() {
-            pieces.push(Piece::Text(&text[start..]));
+        if done < text.len() {
+            found.push(Stretch { start: done, end: text.len(), token: None });
         }
-        pieces
+        found
     }
+}
+
+/// Texts of tokens in order, so that all with a common beginning are neighbours.
+#[derive(Debug, Default)]
+struct Spellings {
+    sorted: Vec<(Box<str>, SpecialToken)>,
+    /// First and last place for every first byte. Few bytes begin a special token, so most places cost one lookup.
+    by_first: Vec<(usize, usize)>,
+}
+
+impl Spellings {
+    fn new(mut spellings: Vec<(Box<str>, SpecialToken)>) -> Self {
+        spellings.retain(|(text, _)| !text.is_empty());
+        spellings.sort_by(|(a, _), (b, _)| a.cmp(b));
+        spellings.dedup_by(|(a, _), (b, _)| a == b);
+        let first = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
+        let place = |byte: usize| spellings.partition_point(|(text, _)| usize::from(first(text)) < byte);
+        let by_first = (0..=255).map(|byte| (place(byte), place(byte + 1))).collect();
+        Self { sorted: spellings, by_first }
+    }
+
+    fn range(&self, first: u8) -> &[(Box<str>, SpecialToken)] {
+        let (from, to) = self.by_first.get(usize::from(first)).copied().unwrap_or((0, 0));
+        self.sorted.get(from..to).unwrap_or_default()
+    }
+
+    fn beginning_with(&self, text: &str) -> &[(Box<str>, SpecialToken)] {
+        let Some(&first) = text.as_bytes().first() else { return &[] };
+        let range = self.range(first);
+        let from = range.partition_point(|(spelling, _)| &**spelling < text);
+        let until = range.partition_point(|(spelling, _)| &**spelling < text || spelling.starts_with(text));
+        range.get(from..until).unwrap_or_default()
+    }
+
+    fn longest_at_start(&self, text: &str) -> Option<(&str, &SpecialToken)> {
+        let bytes = text.as_bytes();
+        let mut range = self.range(*bytes.first()?);
+        let mut longest = None;
+        for length in 1.. {
+            // Here all of `range` begin with the text's first `length` bytes; the shortest comes first.
+            let Some((spelling, token)) = range.first() else { break };
+            if spelling.len() == length {
+                longest = Some((&**spelling, token));
+                range = range.get(1..).unwrap_or_default();
+            }
+            let Some(next) = bytes.get(length) else { break };
+            let byte = |spelling: &str| spelling.as_bytes().get(length).copied();
+            let from = range.partition_point(|(spelling, _)| byte(spelling) < Some(*next));
+            let until = range.partition_point(|(spelling, _)| byte(spelling) <= Some(*next));
+            range = range.get(from..until).unwrap_or_default();
+        }
+        longest
+    }
+}
+
+/// A letter, digit, mark or underscore: `\w` of the `regex` crate, by which the `tokenizers` crate finds words.
+fn is_word(c: char) -> bool {
+    static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\w").ok());
+    let mut buffer = [0; 4];
+    WORD.as_ref().is_some_and(|word| word.is_match(c.encode_utf8(&mut buffer)).unwrap_or(false))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn table(tokens: &[&str]) -> SpecialTable {
-        SpecialTable::new(tokens.iter().zip(0u32..).map(|(text, id)| (*text, id, TokenKind::Control)))
+    fn table(tokens: &[&str], change: impl Fn(&mut SpecialToken)) -> SpecialTable {
+        SpecialTable::new(tokens.iter().zip(0u32..).map(|(text, id)| {
+            let mut token = SpecialToken::new(text, id, TokenKind::Control);
+            change(&mut token);
+            (token, None)
+        }))
+    }
+
+    fn find<'t>(table: &SpecialTable, text: &'t str) -> Vec<(Option<u32>, &'t str)> {
+        let found = table.find(text, Matching::Raw).into_iter();
+        found.map(|f| (f.token.map(|t| t.id), &text[f.start..f.end])).collect()
     }
 
     #[test]
     fn leftmost_then_longest() {
-        let table = table(&["<a", "<a>", "a>b", "한"]);
-        let special = |id, text| Piece::Special { id, text };
-        assert_eq!(table.split("x<a>b"), [Piece::Text("x"), special(1, "<a>"), Piece::Text("b")]);
-        assert_eq!(table.split("<a<a>"), [special(0, "<a"), special(1, "<a>")]);
-        assert_eq!(table.split("글한글"), [Piece::Text("글"), special(3, "한"), Piece::Text("글")]);
-        assert_eq!(table.split(""), []);
-        assert_eq!(table.split("ha>"), [Piece::Text("ha>")]);
+        let table = table(&["<a", "<a>", "a>b", "한"], |_| ());
+        assert_eq!(find(&table, "x<a>b"), [(None, "x"), (Some(1), "<a>"), (None, "b")]);
+        assert_eq!(find(&table, "<a<a>"), [(Some(0), "<a"), (Some(1), "<a>")]);
+        assert_eq!(find(&table, "글한글"), [(None, "글"), (Some(3), "한"), (None, "글")]);
+        assert_eq!(find(&table, ""), []);
+        assert_eq!(find(&table, "ha>"), [(None, "ha>")]);
+        assert_eq!(table.get("<a").map(|t| t.id), Some(0));
+        assert_eq!(table.get("<"), None);
+        assert_eq!(table.get("<a>b"), None);
+        assert!(table.is_beginning_of_one("<", |_| true) && table.is_beginning_of_one("<a", |_| true));
+        assert!(!table.is_beginning_of_one("<a>", |_| true) && !table.is_beginning_of_one("b", |_| true));
+        assert_eq!(table.longest(), 3);
     }
 
     #[test]
     fn a_token_may_end_inside_a_character_of_the_text() {
-        // "<é" is three bytes; "<한" is four: the lookup at length three must not cut the character.
-        assert_eq!(table(&["<é"]).split("<한"), [Piece::Text("<한")]);
+        // "<é" is three bytes; "<한" is four: the search at length three must not cut the character.
+        assert_eq!(find(&table(&["<é"], |_| ()), "<한"), [(None, "<한")]);
+    }
+
+    #[test]
+    fn white_space_and_words() {
+        let left = table(&["<m>"], |token| token.lstrip = true);
+        assert_eq!(find(&left, "a \n<m> b"), [(None, "a"), (Some(0), " \n<m>"), (None, " b")]);
+        let right = table(&["<m>"], |token| token.rstrip = true);
+        assert_eq!(find(&right, "a <m> \u{3000}b"), [(None, "a "), (Some(0), "<m> \u{3000}"), (None, "b")]);
+        let both = table(&["<m>"], |token| (token.lstrip, token.rstrip) = (true, true));
+        assert_eq!(find(&both, "<m>  <m>"), [(Some(0), "<m>  "), (Some(0), "<m>")]);
+        let word = table(&["on"], |token| token.single_word = true);
+        assert_eq!(find(&word, "on, on_ son ón"), [(Some(0), "on"), (None, ", on_ son ón")]);
     }
 }

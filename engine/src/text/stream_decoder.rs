@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::TextError;
-use super::tokenizer::TokenTexts;
+use super::token_texts::{FirstSpace, TokenTexts};
 
 /// Turns an answer's tokens into text as they come.
 ///
@@ -28,13 +28,13 @@ pub struct StreamDecoder {
     texts: Arc<TokenTexts>,
     /// Bytes of a character that is not complete: three at most.
     held: Vec<u8>,
-    strip_space: bool,
+    first: FirstSpace,
 }
 
 impl StreamDecoder {
     pub(crate) fn new(texts: Arc<TokenTexts>) -> Self {
-        let strip_space = texts.strip_first_space;
-        Self { texts, held: Vec::new(), strip_space }
+        let first = texts.first_space();
+        Self { texts, held: Vec::new(), first }
     }
 
     /// Takes the next token and returns the text that is certain now; often empty.
@@ -42,12 +42,7 @@ impl StreamDecoder {
     /// # Errors
     /// [`TextError::UnknownToken`] for an id outside the vocabulary; the decoder goes on as if it had not come.
     pub fn push(&mut self, id: u32) -> Result<String, TextError> {
-        let mut bytes = self.texts.bytes(id)?;
-        if self.strip_space && !bytes.is_empty() {
-            self.strip_space = false;
-            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
-        }
-        self.held.extend_from_slice(bytes);
+        self.first.append(self.texts.bytes(id)?, &mut self.held);
 
         let mut text = String::new();
         let mut done = 0;

@@ -1,25 +1,24 @@
 //! A model's tokenizer: text to token ids and back.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokenizers::models::bpe::{BPE, Vocab};
-use tokenizers::{
-    DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl,
-};
 
-use super::byte_level::{bytes_of_token, char_of_byte};
+use super::byte_level::bytes_of_token;
 use super::error::{TextError, VocabularyFault};
+use super::normalize::{Normalizer, NormalizerSource};
+use super::pattern::PatternSource;
+use super::pipeline::{Added, Pipeline};
 use super::pre_tokenizer::PreTokenizer;
+use super::prompt_frame::PromptFrame;
 use super::sentence_piece::{self, SPACE};
-use super::special_tokens::{Piece, SpecialTable, SpecialTokens};
+use super::special_tokens::{SpecialTable, SpecialToken, SpecialTokens};
 use super::stream_decoder::StreamDecoder;
+use super::token_texts::{FirstSpace, TokenTexts};
 use super::vocabulary::{TokenKind, Vocabulary, VocabularySource};
+use super::words::Words;
 use crate::quoted::quoted;
-
-type Pipeline =
-    TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
 /// Longest text encoded in one call, in bytes. The `tokenizers` crate needs about 100 bytes of memory for each.
 const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -36,40 +35,7 @@ const END_NAMES: &[&str] = &[
     "<EOT>",
 ];
 
-/// Written for a character that has a byte without a token.
-const REPLACEMENT: &str = "\u{FFFD}";
-
-/// How a vocabulary spells text.
-#[derive(Debug)]
-enum Spelling {
-    /// Bytes in the byte-level alphabet; `known` has the bytes with a token.
-    ByteLevel { pre: PreTokenizer, known: Box<[bool; 256]> },
-    /// Characters, a space as U+2581, other bytes as `<0x41>`.
-    SentencePiece { space_prefix: bool },
-}
-
-/// What decoding needs; shared with the decoders of running requests.
-#[derive(Debug)]
-pub(crate) struct TokenTexts {
-    bytes: Vec<Box<[u8]>>,
-    kinds: Vec<TokenKind>,
-    /// Whether the first space of a text belongs to the vocabulary's spelling and not to the text.
-    pub(crate) strip_first_space: bool,
-}
-
-impl TokenTexts {
-    /// The bytes of a token's text; those of control tokens are empty, as they are no part of an answer.
-    pub(crate) fn bytes(&self, id: u32) -> Result<&[u8], TextError> {
-        let unknown = TextError::UnknownToken { id, vocabulary: self.bytes.len() };
-        match (self.bytes.get(id as usize), self.kinds.get(id as usize)) {
-            (Some(_), Some(TokenKind::Control)) => Ok(&[]),
-            (Some(bytes), Some(_)) => Ok(bytes),
-            _ => Err(unknown),
-        }
-    }
-}
-
-/// A tokenizer made from a model file's vocabulary. Cheap to share behind an `Arc`; every method takes `&self`.
+/// A tokenizer made from a model file. Cheap to share behind an `Arc`; every method takes `&self`.
 ///
 /// Byte-level vocabularies may lack single bytes (SmolLM2's lacks 21, some control characters among them). A
 /// character with such a byte is encoded as U+FFFD, the replacement character: it neither vanishes nor turns into a
@@ -77,23 +43,22 @@ impl TokenTexts {
 /// written either, encoding is an error.
 #[derive(Debug)]
 pub struct Tokenizer {
-    pipeline: Pipeline,
-    spelling: Spelling,
-    special: SpecialTable,
-    texts: Arc<TokenTexts>,
-    /// As the vocabulary spells them.
-    tokens: Vec<String>,
-    bos: Option<u32>,
-    eos: Option<u32>,
-    add_bos: bool,
-    ends: BTreeSet<u32>,
+    pub(super) pipeline: Pipeline,
+    pub(super) special: SpecialTable,
+    pub(super) texts: Arc<TokenTexts>,
+    /// As the vocabulary spells them; a hole in it is empty.
+    pub(super) tokens: Vec<String>,
+    pub(super) bos: Option<u32>,
+    pub(super) eos: Option<u32>,
+    pub(super) frame: PromptFrame,
+    pub(super) ends: BTreeSet<u32>,
 }
 
 impl Tokenizer {
     /// Tokenizer models that can be built: values of `tokenizer.ggml.model`.
     pub const MODELS: &'static str = "gpt2, llama";
 
-    /// Checks a vocabulary and builds its tokenizer.
+    /// Checks a GGUF file's vocabulary and builds its tokenizer.
     ///
     /// # Errors
     /// [`TextError::UnsupportedModel`], [`TextError::UnsupportedPreTokenizer`], or [`TextError::Vocabulary`] naming
@@ -108,42 +73,45 @@ impl Tokenizer {
             }
         };
         let vocabulary = Vocabulary::check(source)?;
-        let (pipeline, spelling) =
-            if is_byte_level { byte_level(&vocabulary)? } else { sentence_pieces(&vocabulary)? };
+        let pipeline = if is_byte_level { byte_level(&vocabulary)? } else { sentence_pieces(&vocabulary)? };
 
         let token_bytes = |(text, kind): (&String, &TokenKind)| -> Box<[u8]> {
             let own = || text.as_bytes().to_vec();
-            let bytes = match (&spelling, kind) {
-                (_, TokenKind::Control | TokenKind::UserDefined) => own(),
-                (Spelling::ByteLevel { .. }, _) => bytes_of_token(text),
-                (Spelling::SentencePiece { .. }, TokenKind::Byte) => {
-                    sentence_piece::byte_of_token(text).map_or_else(own, |byte| vec![byte])
-                }
-                (Spelling::SentencePiece { .. }, _) => text.replace(SPACE, " ").into_bytes(),
+            let bytes = match kind {
+                TokenKind::Control | TokenKind::UserDefined => own(),
+                _ if is_byte_level => bytes_of_token(text),
+                TokenKind::Byte => sentence_piece::byte_of_token(text).map_or_else(own, |byte| vec![byte]),
+                _ => text.replace(SPACE, " ").into_bytes(),
             };
             bytes.into_boxed_slice()
         };
         let bytes = vocabulary.source.tokens.iter().zip(&vocabulary.kinds).map(token_bytes).collect();
-        let special = SpecialTable::new(vocabulary.added_tokens());
+        let added = vocabulary.added_tokens();
+        let special =
+            SpecialTable::new(added.map(|(text, id, kind)| (SpecialToken::new(text, id, kind), None)));
 
-        let Vocabulary { source, kinds, ids } = vocabulary;
-        let mut ends: BTreeSet<u32> = source.eos.into_iter().chain(source.eot).collect();
-        ends.extend(END_NAMES.iter().filter_map(|name| ids.get(*name)).filter(|&&id| {
-            let kind = kinds.get(id as usize);
-            kind.is_some_and(|kind| kind.is_added())
-        }));
-        let strip_first_space = matches!(spelling, Spelling::SentencePiece { space_prefix: true });
+        let Vocabulary { source, kinds, .. } = vocabulary;
+        let ends = source.eos.into_iter().chain(source.eot).chain(named_ends(&special)).collect();
+        let prefix_space = !is_byte_level && source.add_space_prefix.unwrap_or(true);
+        let first_space = if prefix_space { FirstSpace::Strip } else { FirstSpace::Keep };
+        let add_bos = source.add_bos.unwrap_or(!is_byte_level);
         Ok(Self {
             pipeline,
-            spelling,
             special,
-            texts: Arc::new(TokenTexts { bytes, kinds, strip_first_space }),
+            texts: Arc::new(TokenTexts::new(bytes, kinds, first_space)),
             tokens: source.tokens,
             bos: source.bos,
             eos: source.eos,
-            add_bos: source.add_bos.unwrap_or(!is_byte_level),
+            frame: PromptFrame::Begin(source.bos.filter(|_| add_bos)),
             ends,
         })
+    }
+
+    /// The same with more tokens after which an answer is over, such as those of `generation_config.json`.
+    #[must_use]
+    pub fn with_end_tokens(mut self, ids: impl IntoIterator<Item = u32>) -> Self {
+        self.ends.extend(ids);
+        self
     }
 
     /// Encodes `text` as it is: nothing is added before or after.
@@ -155,56 +123,27 @@ impl Tokenizer {
         if text.len() > MAX_TEXT_BYTES {
             return Err(TextError::TextTooLong { found: text.len(), limit: MAX_TEXT_BYTES });
         }
+        let added = (special == SpecialTokens::Parse).then_some(Added { table: &self.special, mark: None });
         let mut ids = Vec::with_capacity(text.len() / 3);
-        match special {
-            SpecialTokens::AsText => self.encode_text(text, &mut ids)?,
-            SpecialTokens::Parse => {
-                for piece in self.special.split(text) {
-                    match piece {
-                        Piece::Text(text) => self.encode_text(text, &mut ids)?,
-                        Piece::Special { id, .. } => ids.push(id),
-                    }
-                }
-            }
-        }
+        self.pipeline.encode(text, added, &mut ids)?;
         Ok(ids)
     }
 
-    /// Encodes a whole prompt: as [`encode`](Self::encode), with the begin-of-sequence token in front where the model
-    /// wants one and the text does not bring it.
+    /// Encodes a whole prompt: as [`encode`](Self::encode), with what the model wants round a text. That is the
+    /// begin-of-sequence token where the text does not bring it, for a GGUF file; what its post-processor adds, for a
+    /// `tokenizer.json`.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
     pub fn encode_prompt(&self, text: &str, special: SpecialTokens) -> Result<Vec<u32>, TextError> {
-        let ids = self.encode(text, special)?;
-        Ok(self.with_bos(ids))
+        Ok(self.frame.prompt(self.encode(text, special)?))
     }
 
-    pub(crate) fn with_bos(&self, mut ids: Vec<u32>) -> Vec<u32> {
-        if let Some(bos) = self.bos.filter(|bos| self.add_bos && ids.first() != Some(bos)) {
-            ids.insert(0, bos);
-        }
-        ids
-    }
-
-    /// Appends the ids of one stretch of ordinary text.
-    pub(crate) fn encode_text(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TextError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let text: Cow<'_, str> = match &self.spelling {
-            Spelling::ByteLevel { pre, known } => {
-                let normalised = pre.normalise(text)?.map_or(Cow::Borrowed(text), Cow::Owned);
-                match replace_unknown(&normalised, known)? {
-                    Some(replaced) => Cow::Owned(replaced),
-                    None => normalised,
-                }
-            }
-            Spelling::SentencePiece { space_prefix } => {
-                let prefix = if *space_prefix { " " } else { "" };
-                Cow::Owned([prefix, text].concat().replace(' ', SPACE.encode_utf8(&mut [0; 4])))
-            }
-        };
-        let encoding = self.pipeline.encode_fast(text.as_ref(), false);
-        ids.extend_from_slice(encoding.map_err(|e| TextError::Tokenizer(e.to_string()))?.get_ids());
-        Ok(())
+    /// Encodes what a chat template wrote. Nothing with `mark` in it is a special token, and `mark` vanishes.
+    pub(crate) fn encode_chat(&self, text: &str, mark: char) -> Result<Vec<u32>, TextError> {
+        let mut ids = Vec::with_capacity(text.len() / 3);
+        self.pipeline.encode(text, Some(Added { table: &self.special, mark: Some(mark) }), &mut ids)?;
+        Ok(self.frame.chat(ids))
     }
 
     /// The text of `ids`, without control tokens. Bytes that are not UTF-8 become U+FFFD.
@@ -213,11 +152,11 @@ impl Tokenizer {
     /// [`TextError::UnknownToken`] for an id outside the vocabulary.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TextError> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
+        let mut first = self.texts.first_space();
         for &id in ids {
-            bytes.extend_from_slice(self.texts.bytes(id)?);
+            first.append(self.texts.bytes(id)?, &mut bytes);
         }
-        let start = usize::from(self.texts.strip_first_space && bytes.first() == Some(&b' '));
-        Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// A decoder that takes one token at a time, for one answer.
@@ -232,12 +171,12 @@ impl Tokenizer {
 
     /// A token as the vocabulary spells it.
     pub fn token(&self, id: u32) -> Option<&str> {
-        self.tokens.get(id as usize).map(String::as_str)
+        self.tokens.get(id as usize).map(String::as_str).filter(|token| !token.is_empty())
     }
 
     /// The id of a token, by the vocabulary's spelling.
     pub fn token_id(&self, token: &str) -> Option<u32> {
-        self.pipeline.token_to_id(token)
+        self.special.get(token).map(|token| token.id).or_else(|| self.pipeline.token_to_id(token))
     }
 
     /// The bytes a token adds to a text: none for a control token.
@@ -247,7 +186,7 @@ impl Tokenizer {
 
     /// What a token is for.
     pub fn token_kind(&self, id: u32) -> Option<TokenKind> {
-        self.texts.kinds.get(id as usize).copied()
+        self.texts.kind(id)
     }
 
     /// Begin of sequence.
@@ -270,23 +209,22 @@ impl Tokenizer {
     }
 }
 
-fn byte_level(vocabulary: &Vocabulary) -> Result<(Pipeline, Spelling), TextError> {
-    let pre = PreTokenizer::from_name(vocabulary.source.pre.as_deref())?;
-    let known = Box::new(std::array::from_fn(|byte| {
-        // `byte` is below 256 here.
-        let mut buffer = [0; 4];
-        vocabulary.ids.contains_key(&*char_of_byte(byte as u8).encode_utf8(&mut buffer))
-    }));
-    let builder = BPE::builder().ignore_merges(pre.ignores_merges());
-    let bpe = builder.vocab_and_merges(vocab(vocabulary), vocabulary.merge_pairs()?).build();
-    let mut pipeline = Pipeline::new(bpe.map_err(|e| TextError::Tokenizer(e.to_string()))?);
-    pipeline.with_pre_tokenizer(Some(pre.build()?));
-    Ok((pipeline, Spelling::ByteLevel { pre, known }))
+/// The control and user-defined tokens whose names say that they end an answer.
+pub(super) fn named_ends(special: &SpecialTable) -> impl Iterator<Item = u32> + '_ {
+    END_NAMES.iter().filter_map(|name| special.get(name)).map(|token| token.id)
 }
 
-fn sentence_pieces(vocabulary: &Vocabulary) -> Result<(Pipeline, Spelling), TextError> {
+fn byte_level(vocabulary: &Vocabulary) -> Result<Pipeline, TextError> {
+    let pre = PreTokenizer::from_name(vocabulary.source.pre.as_deref())?;
+    let builder = BPE::builder().ignore_merges(pre.ignores_merges());
+    let bpe = builder.vocab_and_merges(vocab(vocabulary), vocabulary.merge_pairs()?).build();
+    let bpe = bpe.map_err(|e| TextError::Tokenizer(e.to_string()))?;
+    Ok(Pipeline::new(Normalizer::new(pre.normalizer().as_ref())?, pre.words()?, bpe))
+}
+
+fn sentence_pieces(vocabulary: &Vocabulary) -> Result<Pipeline, TextError> {
     let unk = vocabulary.source.unk.and_then(|id| vocabulary.source.tokens.get(id as usize));
-    if unk.is_none() && !sentence_piece::has_all_bytes(vocabulary) {
+    if unk.is_none() && !sentence_piece::has_all_bytes(&vocabulary.ids) {
         return Err(VocabularyFault::NoByteFallback.into());
     }
     let merges = sentence_piece::merges_from_scores(vocabulary)?;
@@ -296,26 +234,15 @@ fn sentence_pieces(vocabulary: &Vocabulary) -> Result<(Pipeline, Spelling), Text
         builder = builder.unk_token(unk.clone());
     }
     let bpe = builder.build().map_err(|e| TextError::Tokenizer(e.to_string()))?;
-    let space_prefix = vocabulary.source.add_space_prefix.unwrap_or(true);
-    Ok((Pipeline::new(bpe), Spelling::SentencePiece { space_prefix }))
+    let mut normalizer = Normalizer::default();
+    if vocabulary.source.add_space_prefix.unwrap_or(true) {
+        normalizer.add(&NormalizerSource::Prepend { prepend: SPACE.into() })?;
+    }
+    let pattern = PatternSource::String(" ".into());
+    normalizer.add(&NormalizerSource::Replace { pattern, content: SPACE.into() })?;
+    Ok(Pipeline::new(normalizer, Words::default(), bpe))
 }
 
 fn vocab(vocabulary: &Vocabulary) -> Vocab {
     vocabulary.ids.iter().map(|(text, &id)| (text.clone(), id)).collect()
-}
-
-fn missing_byte(c: char, known: &[bool; 256]) -> Option<u8> {
-    c.encode_utf8(&mut [0; 4]).bytes().find(|&byte| !known[usize::from(byte)])
-}
-
-/// `text` with U+FFFD for every character that has a byte without a token; `None` if there is none.
-fn replace_unknown(text: &str, known: &[bool; 256]) -> Result<Option<String>, TextError> {
-    let Some((character, byte)) = text.chars().find_map(|c| Some((c, missing_byte(c, known)?))) else {
-        return Ok(None);
-    };
-    if REPLACEMENT.bytes().any(|byte| !known[usize::from(byte)]) {
-        return Err(TextError::Unencodable { character, byte });
-    }
-    let replace = |c| if missing_byte(c, known).is_some() { char::REPLACEMENT_CHARACTER } else { c };
-    Ok(Some(text.chars().map(replace).collect()))
 }

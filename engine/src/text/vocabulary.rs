@@ -6,13 +6,13 @@ use super::error::{TextError, VocabularyFault as Fault};
 use crate::quoted::quoted;
 
 /// Most tokens accepted. The largest vocabularies in use have about 262,000.
-const MAX_TOKENS: usize = 1 << 22;
+pub(crate) const MAX_TOKENS: usize = 1 << 22;
 /// Most merges accepted.
-const MAX_MERGES: usize = 1 << 23;
+pub(crate) const MAX_MERGES: usize = 1 << 23;
 /// Longest token accepted, in bytes. The longest in use are runs of a few hundred spaces or dashes.
-const MAX_TOKEN_BYTES: usize = 4096;
+pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
 /// Most text accepted in all tokens together, in bytes.
-const MAX_TOTAL_BYTES: usize = 1 << 27;
+pub(crate) const MAX_TOTAL_BYTES: usize = 1 << 27;
 
 /// A tokenizer's vocabulary, as read from a model file; nothing in it has been checked yet.
 ///
@@ -171,7 +171,8 @@ impl Vocabulary {
     }
 }
 
-fn limit(what: &'static str, found: usize, limit: usize) -> Result<(), Fault> {
+/// Refuses more than is accepted.
+pub(crate) fn limit(what: &'static str, found: usize, limit: usize) -> Result<(), Fault> {
     if found > limit { Err(Fault::TooMany { what, found, limit }) } else { Ok(()) }
 }
 

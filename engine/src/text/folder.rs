@@ -1,0 +1,84 @@
+//! The texts of a Hugging Face model folder: its tokenizer and its chat template.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use super::chat_template::ChatTemplate;
+use super::error::TextError;
+use super::tokenizer::Tokenizer;
+use super::tokenizer_config::TokenizerConfig;
+use super::tokenizer_file::TokenizerFile;
+
+/// Longest `tokenizer.json`, in bytes. The longest in use have about 35 million.
+const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
+/// Longest of the other files, in bytes.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// What [`read_folder`] finds.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FolderTexts {
+    /// The tokenizer.
+    pub tokenizer: Tokenizer,
+    /// The chat template; base models have none.
+    pub template: Option<ChatTemplate>,
+}
+
+/// Reads the tokenizer and the chat template of a model folder.
+///
+/// The tokenizer comes from `tokenizer.json`, with what `tokenizer_config.json` and `special_tokens_map.json` say
+/// about it. The template is `chat_template.jinja` or, without that file, `chat_template` in `tokenizer_config.json`:
+/// one template, or several of which "default" is used and "tool_use" where tools are given.
+///
+/// # Errors
+/// [`TextError::NoTokenizer`] without a `tokenizer.json`; [`TextError::Read`] or [`TextError::FileTooLarge`];
+/// as [`Tokenizer::from_files`] and [`ChatTemplate::new`].
+pub fn read_folder(folder: &Path) -> Result<FolderTexts, TextError> {
+    let tokenizer = read(folder, "tokenizer.json", MAX_TOKENIZER_BYTES)?;
+    let tokenizer = tokenizer.ok_or_else(|| TextError::NoTokenizer { folder: folder.to_owned() })?;
+    let file = TokenizerFile::read(&tokenizer)?;
+    drop(tokenizer);
+    let config = read(folder, "tokenizer_config.json", MAX_FILE_BYTES)?;
+    let map = read(folder, "special_tokens_map.json", MAX_FILE_BYTES)?;
+    let config = TokenizerConfig::read(config.as_deref(), map.as_deref())?;
+    let template = template(read(folder, "chat_template.jinja", MAX_FILE_BYTES)?, &config)?;
+    Ok(FolderTexts { tokenizer: Tokenizer::from_sources(file, &config)?, template })
+}
+
+fn template(jinja: Option<Vec<u8>>, config: &TokenizerConfig) -> Result<Option<ChatTemplate>, TextError> {
+    if let Some(jinja) = jinja {
+        let source = String::from_utf8(jinja);
+        let source =
+            source.map_err(|e| TextError::File { file: "chat_template.jinja", reason: e.to_string() })?;
+        return ChatTemplate::new(&source).map(Some);
+    }
+    let Some(source) = &config.chat_template else { return Ok(None) };
+    let Some(default) = source.default() else {
+        let reason = "chat_template: expected one of the templates to be named \"default\"".into();
+        return Err(TextError::File { file: "tokenizer_config.json", reason });
+    };
+    let template = ChatTemplate::new(default)?;
+    let for_tools = source.named("tool_use").map(ChatTemplate::new).transpose()?;
+    Ok(Some(match for_tools {
+        Some(for_tools) => template.with_tool_use(for_tools),
+        None => template,
+    }))
+}
+
+/// The whole file; `None` if there is none.
+fn read(folder: &Path, name: &'static str, limit: u64) -> Result<Option<Vec<u8>>, TextError> {
+    let path = folder.join(name);
+    let failed = |source| TextError::Read { path: path.clone(), source };
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit {
+        return Err(TextError::FileTooLarge { path, limit });
+    }
+    Ok(Some(bytes))
+}
