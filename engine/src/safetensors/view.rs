@@ -95,8 +95,8 @@ impl<'a> SafetensorsView<'a> {
         }
     }
 
-    /// What turns bytes of this type into as many values.
-    fn widening(&self) -> Result<fn(&[u8], &mut [f32]), SafetensorsError> {
+    /// What reads this tensor's type.
+    fn widening(&self) -> Result<Widening, SafetensorsError> {
         Ok(match self.dtype {
             ElementType::F32 => |bytes, out| widen(bytes, out, f32::from_le_bytes),
             ElementType::F16 => |bytes, out| widen(bytes, out, |value| f16::from_le_bytes(value).to_f32()),
@@ -113,6 +113,9 @@ impl<'a> SafetensorsView<'a> {
         quoted(self.name)
     }
 }
+
+/// Turns bytes of a type into as many values.
+type Widening = fn(&[u8], &mut [f32]);
 
 /// The values may lie at any address, so they are read as bytes.
 fn widen<const N: usize>(bytes: &[u8], out: &mut [f32], value: impl Fn([u8; N]) -> f32) {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cache::Cache;
+use super::cache::{Cache, Found};
 use super::cache_lock::CacheLock;
-use super::error::StoreError;
+use super::error::{StoreError, folder_error};
 use super::marker::Marker;
 use super::progress::Phase;
 use super::registry::KnownModel;
@@ -43,14 +43,15 @@ impl Fetcher {
     /// [`StoreError::Download`] with all that was tried, [`StoreError::Package`] or [`StoreError::Mismatch`] if the
     /// wrong thing came, [`StoreError::Folder`] if the cache folder cannot be used.
     pub fn fetch(&self, model: &KnownModel, progress: &mut dyn FnMut(Phase)) -> Result<PathBuf, StoreError> {
-        if let Some(path) = self.cache.find(model, progress)? {
+        let before = self.cache.look(model, progress)?;
+        if let Found::Right(path) = before {
             return Ok(path);
         }
         let folder = self.cache.folder();
         fs::create_dir_all(folder).map_err(folder_error("create", folder))?;
         let _lock = CacheLock::acquire(folder, progress)?;
         // Another process may have been faster.
-        if let Some(path) = self.cache.find(model, progress)? {
+        if let Found::Right(path) = self.cache.look_again(model, &before, progress)? {
             return Ok(path);
         }
         remove_leftovers(folder)?;
@@ -124,9 +125,4 @@ fn remove_leftovers(folder: &Path) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-fn folder_error(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::Folder { action, path, source }
 }

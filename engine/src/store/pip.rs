@@ -38,8 +38,12 @@ pub(crate) fn download(
     folder: &Path,
     progress: &mut dyn FnMut(Phase),
 ) -> Result<PathBuf, Attempt> {
-    let attempt =
-        |outcome: String, stderr: String| Attempt { command: command_line(python, source), outcome, stderr };
+    let attempt = |outcome: String, stderr: String| Attempt {
+        command: command_line(python, source),
+        started: true,
+        outcome,
+        stderr,
+    };
     let (target, temporary) = (folder.join("wheel"), folder.join("temporary"));
     for made in [&target, &temporary] {
         fs::create_dir_all(made)
@@ -58,7 +62,8 @@ pub(crate) fn download(
     let mut child = match child {
         Ok(child) => child,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(attempt(format!("no program {}", python.display()), String::new()));
+            let outcome = format!("no program {}", python.display());
+            return Err(Attempt { started: false, ..attempt(outcome, String::new()) });
         }
         Err(error) => return Err(attempt(format!("cannot be started: {error}"), String::new())),
     };

@@ -7,6 +7,21 @@
 pub enum Phase {
     /// Another process fetches a model into the same folder.
     WaitingForOther,
+    /// The hub is asked what there is.
+    Listing,
+    /// Files come from the hub.
+    Fetching {
+        /// The file under way, counted from 1.
+        file: usize,
+        /// Files to fetch.
+        files: usize,
+        /// Bytes of all these files that are here.
+        bytes: u64,
+        /// Bytes of all these files.
+        total: u64,
+        /// Bytes among `bytes` that an earlier, interrupted fetch brought.
+        resumed: u64,
+    },
     /// pip downloads the package.
     Downloading {
         /// Bytes seen on disk so far.

@@ -37,11 +37,11 @@ impl LoadArgs {
     }
 }
 
-/// Where named models are kept.
+/// Where models are kept.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct CacheArgs {
-    /// Where named models are kept [default: $HALITE_CACHE, or the user's cache folder]
+    /// Where named models and those of the hub are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
     #[arg(long = "cache", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let outcome =
             Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
@@ -91,6 +91,9 @@ impl Place {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("halite"));
         command.args(arguments).env_remove("RUST_LOG");
         command.env("HALITE_CACHE", self.path("cache")).env("PATH", self.path("no-programs"));
+        // No hub but one that a test brings: nobody listens there.
+        ["HF_TOKEN", "HF_HUB_CACHE", "HF_HUB_OFFLINE"].iter().for_each(|name| _ = command.env_remove(name));
+        command.env("HF_HOME", self.path("huggingface")).env("HF_ENDPOINT", "http://127.0.0.1:1");
         command.current_dir(self.folder.path());
         command
     }
