@@ -18,6 +18,7 @@ const KINDS: [NormKind; 2] = [NormKind::Rms, NormKind::Layer];
 
 /// What the rows hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Data {
     /// Magnitudes in [0.5, 1).
     Away,
@@ -31,6 +32,7 @@ pub enum Data {
 
 /// One call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// What to compute.
     pub spec: NormSpec,
