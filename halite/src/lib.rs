@@ -2,30 +2,57 @@
 //! around them. The CPU backend is here; the traits are made for wgpu, CUDA and Huawei Ascend too, with the same answers
 //! and the same errors on all of them.
 //!
+//! A device and a stream, once; then a linear layer, `[1, 3]` times `[2, 3]` transposed, in five lines:
+//!
 //! ```
 //! # #[cfg(feature = "cpu")] {
 //! use halite::{cpu::{Cpu, Options}, hal::{DType, Device, Tensor}, kernels::linear::*};
 //!
 //! let device = Cpu::new(Options::default())?;
 //! let mut stream = device.stream()?;
+//!
 //! let spec = LinearSpec::float(3, 2, WeightFormat::F32);
 //! let weights = device.linear_pack(&mut stream, HostWeights::F32(&[1., 0., 2., 0., 1., 0.]).check(&spec)?)?;
-//! let x = Tensor::from_slice(&mut stream, &[1.0f32, 2.0, 3.0], &[1, 3])?;
+//! let x = Activations::Float(&Tensor::from_slice(&mut stream, &[1.0f32, 2.0, 3.0], &[1, 3])?);
 //! let out = Tensor::new(&device, DType::F32, &[1, 2])?;
-//! let (x, epilogue) = (Activations::Float(&x), Epilogue::default());
-//! device.linear(&mut stream, LinearArgs { x, weights: &weights, epilogue, out: &out }.check()?)?;
+//! device.linear(&mut stream, LinearArgs { x, weights: &weights, epilogue: Epilogue::default(), out: &out }.check()?)?;
+//!
 //! assert_eq!(out.to_vec::<f32>(&mut stream)?, [7.0, 2.0]);
 //! # }
 //! # Ok::<(), halite::hal::Error>(())
 //! ```
 //!
-//! Three layers, and nothing that serves requests (that is `halite-engine`):
+//! `check` is where a wrong shape, type or overlap becomes a typed error with operator, argument, expected and got,
+//! before any backend sees it. Code that is generic over [`kernels::Backend`] runs on every backend.
 //!
-//! - [`hal`]: devices, streams, buffers, tensors, data types, errors.
-//! - [`kernels`]: the operators' contracts, one module a family.
-//! - the backends, one feature each: `cpu` (default).
+//! # What to read next
 //!
-//! Code that is generic over [`kernels::Backend`] runs on all of them.
+//! | to | read |
+//! |---|---|
+//! | see paged attention whole, with a ragged batch of prefill and decode | the example [`paged_attention`] |
+//! | see a W8A8 layer whole, from float weights to a checked answer | the example [`w8a8_linear`] |
+//! | know an operator's formula, shapes, units and errors | its module in [`kernels`] |
+//! | choose threads and instruction set | [`cpu::Options`](https://docs.rs/halite-cpu/latest/halite_cpu/struct.Options.html) |
+//! | use arrays of `ndarray` | the feature `ndarray`, and [`hal::Tensor`] |
+//! | know which bits are promised, and how INT8 rounds | [numerics] |
+//! | write a backend and have it judged | [`halite-parity`] |
+//! | run whole models: files, tokenizers, batching | [`halite-engine`] |
+//!
+//! [`paged_attention`]: https://github.com/halite-rs/halite/blob/main/halite/examples/paged_attention.rs
+//! [`w8a8_linear`]: https://github.com/halite-rs/halite/blob/main/halite/examples/w8a8_linear.rs
+//! [numerics]: https://github.com/halite-rs/halite/blob/main/docs/numerics.md
+//! [`halite-parity`]: https://docs.rs/halite-parity
+//! [`halite-engine`]: https://docs.rs/halite-engine
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `cpu` (default) | the CPU backend, as `halite::cpu` |
+//! | `ndarray` | tensors to and from `ndarray` arrays |
+//!
+//! Neither brings a runtime, a server or a tokenizer: with `cpu` alone the whole tree is Halite's four crates,
+//! `bytemuck`, `half`, `thiserror` and what these need.
 
 pub use halite_hal as hal;
 pub use halite_kernels as kernels;

@@ -152,6 +152,7 @@ pub trait AttentionPlan {
 
 /// What an [`AttentionStep`] was checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AttentionLimits {
     /// The largest step.
     pub capacity: AttentionCapacity,

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 
 /// Whether a backend runs a specification, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Support {
     /// By a kernel of its own.
     Native,

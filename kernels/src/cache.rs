@@ -124,6 +124,7 @@ pub trait SlotPlan {
 
 /// What a [`SlotMapping`] was checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SlotLimits {
     /// The largest number of tokens of a step.
     pub max_tokens: usize,

@@ -156,6 +156,7 @@ pub trait RopePlan {
 
 /// What [`Positions`] were checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PositionLimits {
     /// The largest number of tokens of a step.
     pub max_tokens: usize,

@@ -132,6 +132,7 @@ pub trait SamplingPlan {
 
 /// What a [`SamplingStep`] was checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SamplingLimits {
     /// The largest number of rows.
     pub max_rows: usize,

@@ -18,6 +18,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
 /// One call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// What to compute.
     pub spec: ActivationSpec,

@@ -23,6 +23,7 @@ use halite_kernels::{
 
 /// What queries and keys hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fill {
     /// No element small enough to hide.
     Away,
@@ -36,6 +37,7 @@ pub enum Fill {
 
 /// How queries and output lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Views {
     /// Tensors of their own.
     Apart(Layout),
@@ -45,6 +47,7 @@ pub enum Views {
 
 /// One layer of one step.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// What is computed.
     pub spec: AttentionSpec,

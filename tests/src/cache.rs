@@ -23,6 +23,7 @@ const LAYOUTS: [Layout; 3] =
 
 /// Some tokens written into a poisoned cache, layer by layer, then blocks copied.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// The cache.
     pub spec: KvSpec,

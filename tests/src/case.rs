@@ -41,6 +41,7 @@ pub(crate) fn ensure(condition: bool, fault: impl FnOnce() -> String) -> Verdict
 
 /// A case that went wrong, with the line that repeats it.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Failure {
     /// `family/group/number`.
     pub name: String,
@@ -71,6 +72,7 @@ impl std::error::Error for Failure {}
 type Run<B> = Box<dyn Fn(&B, u64) -> Result<(), Failure>>;
 
 /// A named group of one operator's cases, for backend `B`.
+#[non_exhaustive]
 pub struct Group<B> {
     /// The operator's family.
     pub family: &'static str,

@@ -17,6 +17,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
 /// One call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// How the table is stored.
     pub table: TableFormat,

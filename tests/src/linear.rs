@@ -27,6 +27,7 @@ const FUNCTIONS: [Activation; 3] = [Activation::Silu, Activation::GeluErf, Activ
 
 /// What activations and weights hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fill {
     /// No element small enough to hide.
     Away,
@@ -44,6 +45,7 @@ pub enum Fill {
 
 /// One layer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// Which layer.
     pub spec: LinearSpec,

@@ -2,6 +2,9 @@
 
 /// One `#[test]` a group of cases, in a module of the given name.
 ///
+/// A backend made elsewhere needs one file, `tests/parity.rs` of its own crate, with one line in it, and
+/// `halite-parity` among its dev-dependencies.
+///
 /// The device expression gives `halite_hal::Result<B>`; with `if_present` before it, `Result<Option<B>>`, where `None`
 /// says that this machine cannot have the device: tests then say so, and fail where `CI=true`. With `invariant` before
 /// the name the backend claims batch invariance and is held to it.

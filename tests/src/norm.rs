@@ -27,6 +27,7 @@ const FUSIONS: [(Option<Side>, bool); 5] = [
 
 /// What the rows hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Data {
     /// Magnitudes in [0.5, 1).
     Away,
@@ -49,6 +50,7 @@ pub enum Side {
 
 /// One call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// What to compute.
     pub spec: NormSpec,

@@ -54,6 +54,7 @@ pub fn stored(dtype: DType, value: f32) -> f64 {
 
 /// How a tensor lies in its region. There is always a guard row before and one after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// Rows without gaps.
     Dense,

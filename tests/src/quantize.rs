@@ -16,6 +16,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
 /// What a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Row {
     /// Random values over twelve octaves.
     Spread,
@@ -51,6 +52,7 @@ const ROWS: [Row; 9] = [
 
 /// One call: a row of each kind.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// Type of the input.
     pub input: DType,

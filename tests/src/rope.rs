@@ -22,6 +22,7 @@ const SCALINGS: [RopeScaling; 3] = [RopeScaling::None, RopeScaling::Linear { fac
 
 /// One call, in place.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// Which rotation.
     pub spec: RopeSpec,

@@ -18,6 +18,7 @@ use halite_kernels::{
 
 /// What a row of logits holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Logits {
     /// A few likely tokens among many unlikely ones.
     Peaked,
@@ -40,6 +41,7 @@ const KINDS: [Logits; 7] =
 
 /// One step: a token for each row.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Case {
     /// Columns of the logits.
     pub vocabulary: usize,

@@ -2,10 +2,18 @@
 //!
 //! A new task is one variant of [`Task`], one arm of [`run`] and one file beside this one.
 
+mod built;
 mod command;
+mod consumer;
+mod deny;
 mod files;
+mod installed;
+mod package;
+mod peers;
 mod requirements;
 mod runner;
+mod rust_version;
+mod semver;
 mod steps;
 mod summary;
 mod workspace;
@@ -15,6 +23,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::built::CARGO_DENY;
 use crate::runner::Selection;
 use crate::workspace::Workspace;
 
@@ -40,12 +49,14 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
-    /// Install what the tests need and fetch the default model, without running the checks
+    /// Install what the tests need, fetch the default model and what others compute, without running the checks
     Setup,
-    /// The house checks: file sizes, large blobs, unfinished code, ignored tests, unsafe code
+    /// The house checks: file sizes, unfinished code, ignored tests, unsafe code, types that can grow, links
     Files,
     /// The licences, sources and bans of every dependency (deny.toml), by cargo-deny
     Deny,
+    /// The security advisories of today for every dependency; needs their database from the network
+    Advisories,
 }
 
 fn main() -> ExitCode {
@@ -73,6 +84,10 @@ fn run(task: Task) -> Result<bool> {
         Task::Setup => Selection::set_up(&table),
         Task::Files => Selection::of(&table, &["files"])?,
         Task::Deny => Selection::of(&table, &["deny"])?,
+        Task::Advisories => {
+            CARGO_DENY.build(&workspace)?;
+            return deny::advisories(&workspace).map(|()| true);
+        }
     };
     let outcomes = runner::run(&workspace, &table, &selection);
     print!("{}", summary::text(&outcomes));

@@ -2,15 +2,16 @@
 //!
 //! No step has a way to skip itself: what cannot run has failed and says why, on every machine.
 
+use crate::built::{CARGO_DENY, CARGO_SEMVER_CHECKS};
 use crate::command::Invocation;
 use crate::runner::{Step, Work};
-use crate::{files, requirements};
+use crate::{consumer, deny, files, installed, package, peers, requirements, rust_version, semver};
 
 /// The name that `halite pull` knows the model of the golden tests by.
 const MODEL: &str = "smollm2-135m";
 
 /// The crates that people link or install, each of which must build without its siblings' features.
-const PUBLISHED: &[&str] = &[
+pub(crate) const PUBLISHED: &[&str] = &[
     "halite-hal",
     "halite-kernels",
     "halite-cpu",
@@ -25,19 +26,35 @@ pub(crate) fn table() -> Vec<Step> {
     vec![
         Step {
             name: "tools",
-            proves: "rustfmt, clippy, Python and pip are installed",
+            proves: "rustfmt, clippy, Python with pip and venv, npm, git and tar are installed",
             needs: &[],
             set_up: true,
             work: Work::Function(requirements::tools),
         },
         Step {
             name: "files",
-            proves: "small files, no large blobs, nothing unfinished or ignored, unsafe only where allowed",
+            proves: "small files, nothing unfinished or ignored, unsafe only where allowed, types that can grow, \
+                     links that lead somewhere",
             needs: &[],
             set_up: false,
             work: Work::Function(files::check),
         },
-        cargo("fmt", "rustfmt's form", &["tools"], &[&["fmt", "--all", "--check"]]),
+        Step {
+            name: "rust-version",
+            proves: "every crate promises the Rust version that is tested",
+            needs: &["tools"],
+            set_up: false,
+            work: Work::Function(rust_version::check),
+        },
+        cargo(
+            "fmt",
+            "rustfmt's form",
+            &["tools"],
+            &[
+                &["fmt", "--all", "--check"],
+                &["fmt", "--manifest-path", "xtask/consumer/Cargo.toml", "--check"],
+            ],
+        ),
         cargo(
             "clippy",
             "no warning of rustc or clippy in any target with all features",
@@ -53,10 +70,17 @@ pub(crate) fn table() -> Vec<Step> {
                 &[&["run", "--package", "halite-server", "--", "pull", MODEL]],
             )
         },
+        Step {
+            name: "peers",
+            proves: "what the tests compare with is there: Python packages, tokenizers of other models",
+            needs: &["tools"],
+            set_up: true,
+            work: Work::Function(peers::set_up),
+        },
         cargo(
             "test",
             "unit, parity, property and golden tests",
-            &["model"],
+            &["model", "peers"],
             &[&[
                 "test",
                 "--workspace",
@@ -98,18 +122,53 @@ pub(crate) fn table() -> Vec<Step> {
             ]),
         },
         Step {
+            name: "package",
+            proves: "the tarballs of the published crates are whole, small, and build alone",
+            needs: &["tools"],
+            set_up: false,
+            work: Work::Function(package::check),
+        },
+        Step {
+            name: "consumer",
+            proves: "a crate outside the workspace links the tarballs, gets right answers and no server with them",
+            needs: &["package"],
+            set_up: false,
+            work: Work::Function(consumer::check),
+        },
+        Step {
+            name: "install",
+            proves: "`cargo install --path server` gives a program that answers",
+            needs: &[],
+            set_up: false,
+            work: Work::Function(installed::check),
+        },
+        Step {
+            name: "cargo-semver-checks",
+            proves: "cargo-semver-checks is built",
+            needs: &[],
+            set_up: true,
+            work: Work::Function(|workspace| CARGO_SEMVER_CHECKS.build(workspace)),
+        },
+        Step {
+            name: "semver",
+            proves: "no public item changed more than the version says",
+            needs: &["tools", "cargo-semver-checks"],
+            set_up: false,
+            work: Work::Function(semver::check),
+        },
+        Step {
             name: "cargo-deny",
             proves: "cargo-deny is built",
             needs: &[],
             set_up: true,
-            work: Work::Function(requirements::cargo_deny),
+            work: Work::Function(|workspace| CARGO_DENY.build(workspace)),
         },
         Step {
             name: "deny",
             proves: "licences, bans and sources of every dependency are allowed",
             needs: &["cargo-deny"],
             set_up: false,
-            work: Work::Function(requirements::deny_check),
+            work: Work::Function(deny::check),
         },
     ]
 }

@@ -10,10 +10,10 @@ pub(crate) fn listing(table: &[Step]) -> String {
     let mut text = String::new();
     for step in table {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:<10} {}", step.name, step.proves);
+        let _ = writeln!(text, "{:<19} {}", step.name, step.proves);
         if let Work::Commands(commands) = &step.work {
             for command in commands {
-                let _ = writeln!(text, "{:<10}   $ {command}", "");
+                let _ = writeln!(text, "{:<19}   $ {command}", "");
             }
         }
     }
@@ -36,7 +36,7 @@ pub(crate) fn text(outcomes: &[Outcome<'_>]) -> String {
         };
         let _ = writeln!(
             text,
-            "    {:<10} {word:<8} {:>12}   {}",
+            "    {:<19} {word:<8} {:>12}   {}",
             outcome.step.name,
             duration(outcome.took),
             outcome.step.proves

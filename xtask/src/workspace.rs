@@ -33,8 +33,18 @@ impl Workspace {
         &self.root
     }
 
-    /// The private folder for programs that the checks need and that cargo can build.
-    pub(crate) fn tools(&self) -> PathBuf {
-        self.target.join("tools")
+    /// A folder of the build output.
+    pub(crate) fn target(&self, folder: &str) -> PathBuf {
+        self.target.join(folder)
     }
+
+    /// What the tests are compared with. In the checkout whatever `CARGO_TARGET_DIR` says: tests look for it there.
+    pub(crate) fn peers(&self) -> PathBuf {
+        self.root.join("target").join("peers")
+    }
+}
+
+/// A path as an argument of a command.
+pub(crate) fn text(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| anyhow!("{} is not valid UTF-8", path.display()))
 }

@@ -93,6 +93,7 @@ impl std::fmt::Debug for CpuStream {
 
 /// Work that is done already.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Done;
 
 impl Event for Done {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A string is a `u64` length and that many bytes; an array is a `u32` element type, a `u64` count and the elements.
-//! The format is described in `docs/gguf.md` of the ggml project.
+//! The format is described in the ggml project's `gguf.md`.
 //!
 //! Model files come from strangers, so nothing in one is believed before it is checked: every length and count is held
 //! against the bytes that are left before anything is allocated for it, and every tensor is known to lie inside the

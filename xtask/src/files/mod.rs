@@ -1,7 +1,10 @@
 //! The house checks: rules about files that no compiler knows.
 
 mod allowed;
+mod licences;
+mod links;
 mod list;
+mod open_types;
 mod rules;
 mod rust_text;
 
@@ -48,7 +51,10 @@ fn survey(root: &Path, allowed: &[Allowed]) -> Result<Survey> {
     let mut findings = Vec::new();
     let mut sources = Vec::new();
     let mut with_unsafe = Vec::new();
-    for path in list::files(root)? {
+    let paths = list::files(root)?;
+    let tree = links::Tree::new(&paths);
+    findings.extend(licences::copies(root, &paths)?);
+    for path in paths {
         let size = std::fs::metadata(root.join(&path)).with_context(|| path.clone())?.len();
         findings.extend(rules::size(&path, size));
         if rules::is_source(&path) {
@@ -58,9 +64,14 @@ fn survey(root: &Path, allowed: &[Allowed]) -> Result<Survey> {
             let text = std::fs::read_to_string(root.join(&path)).with_context(|| path.clone())?;
             let report = rules::rust(&path, &text, allowed);
             findings.extend(report.findings);
+            findings.extend(links::comments(&path, &text, &tree));
+            findings.extend(open_types::closed(&path, &text));
             if report.has_unsafe {
                 with_unsafe.push(path);
             }
+        } else if path.ends_with(".md") {
+            let text = std::fs::read_to_string(root.join(&path)).with_context(|| path.clone())?;
+            findings.extend(links::markdown(&path, &text, &tree));
         }
     }
     findings.extend(rules::stale(&with_unsafe, allowed));
@@ -93,8 +104,10 @@ mod tests {
         assert_eq!(clean.findings, []);
         assert_eq!(clean.sizes, "    0 of 2 source files (0 %) are over 10 KB\n");
 
+        write("a.md", "[a](a.md)\n[b](b.md)\n");
         write("blob.json", &"x".repeat(1024 * 1024 + 1));
         write("example.rs", "/// ```ignore\n/// ```\nfn f() {}\n");
+        write("hal/src/closed.rs", "// docs/gone.md\npub enum Closed {}\n");
         write("ignored.rs", "#[test]\n#[ignore]\nfn t() {}\n");
         write("long.wgsl", &"x".repeat(31 * 1024));
         write("server/main.rs", "fn main() {\n\n    unsafe { f() }\n}\n");
@@ -103,8 +116,11 @@ mod tests {
         let places: Vec<_> =
             found.findings.iter().map(|finding| (finding.path.as_str(), finding.line)).collect();
         let expected = [
+            ("a.md", Some(2)),
             ("blob.json", None),
             ("example.rs", Some(1)),
+            ("hal/src/closed.rs", Some(1)),
+            ("hal/src/closed.rs", Some(2)),
             ("ignored.rs", Some(2)),
             ("long.wgsl", None),
             ("server/main.rs", Some(3)),

@@ -1,0 +1,67 @@
+//! Programs that the checks need and that cargo builds, each in one release.
+
+use anyhow::{Context, Result};
+
+use crate::command::Invocation;
+use crate::workspace::{Workspace, text};
+
+/// A program from crates.io.
+pub(crate) struct Program {
+    name: &'static str,
+    release: &'static str,
+    /// How long it takes to build, for people who wait.
+    takes: &'static str,
+}
+
+/// The release that deny.toml is written for.
+pub(crate) const CARGO_DENY: Program =
+    Program { name: "cargo-deny", release: "0.20.2", takes: "a minute or two" };
+
+/// Compares the public items of two commits.
+pub(crate) const CARGO_SEMVER_CHECKS: Program =
+    Program { name: "cargo-semver-checks", release: "0.51.0", takes: "some minutes" };
+
+impl Program {
+    /// Builds it into the private tools folder, unless that release lies there already.
+    pub(crate) fn build(&self, workspace: &Workspace) -> Result<()> {
+        let Self { name, release, takes } = self;
+        let root = workspace.root();
+        if let Ok(version) = self.command(workspace, &["--version"]).capture_line(root)
+            && is_release(&version, release)
+        {
+            eprintln!("    {version}");
+            return Ok(());
+        }
+        let tools = workspace.target("tools");
+        let folder = text(&tools)?;
+        eprintln!("    building {name} {release} into {folder}, once; this takes {takes}");
+        // Unoptimised: it builds in less than half the time and is still quick enough.
+        Invocation::cargo(&["install", name, "--version", release, "--locked", "--debug", "--root", folder])
+            .run(root)
+            .with_context(|| format!("{name} could not be built"))
+    }
+
+    /// A call of the program.
+    pub(crate) fn command(&self, workspace: &Workspace, arguments: &[&str]) -> Invocation {
+        let path = workspace.target("tools").join("bin").join(self.name);
+        let program = path.with_extension(std::env::consts::EXE_EXTENSION).into_os_string();
+        Invocation::at(program, self.name, arguments, "run `cargo xtask setup`")
+    }
+}
+
+/// True if a line such as `cargo-deny 0.20.2` names this release.
+fn is_release(line: &str, release: &str) -> bool {
+    line.split_whitespace().nth(1) == Some(release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_release_of_a_program_is_not_taken_for_ours() {
+        assert!(is_release("cargo-deny 0.20.2", "0.20.2"));
+        assert!(!is_release("cargo-deny 0.20.20", "0.20.2"));
+        assert!(!is_release("", "0.20.2"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Public items against those of the baseline commit, by cargo-semver-checks.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::built::CARGO_SEMVER_CHECKS;
+use crate::command::Invocation;
+use crate::workspace::Workspace;
+
+/// The crates that people link.
+const LIBRARIES: &[&str] =
+    &["halite-hal", "halite-kernels", "halite-cpu", "halite", "halite-engine", "halite-parity"];
+
+/// Fails where an item changed more than the version did.
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let root = workspace.root();
+    let file = root.join("xtask").join("semver-baseline");
+    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let baseline = commit(&text)?;
+    present(root, baseline)?;
+    let mut arguments = vec!["semver-checks", "check-release", "--baseline-rev", baseline];
+    arguments.extend(LIBRARIES.iter().flat_map(|library| ["--package", *library]));
+    CARGO_SEMVER_CHECKS.command(workspace, &arguments).run(root).context(
+        "a public item changed in a way that needs a new version: take the change back, or raise the version in \
+         Cargo.toml (CONTRIBUTING.md, \"Versions\")",
+    )
+}
+
+/// The one commit that the file names, besides comments.
+fn commit(text: &str) -> Result<&str> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let found = lines.next().filter(|line| line.len() == 40 && line.bytes().all(|b| b.is_ascii_hexdigit()));
+    match (found, lines.next()) {
+        (Some(commit), None) => Ok(commit),
+        _ => bail!("xtask/semver-baseline: expected one line of 40 hexadecimal digits, a commit"),
+    }
+}
+
+/// A shallow clone lacks the commit; cargo-semver-checks would only say that it cannot be resolved.
+fn present(root: &Path, commit: &str) -> Result<()> {
+    let object = format!("{commit}^{{commit}}");
+    let git = |arguments: &[&str]| Invocation::new("git", arguments, "install git").capture_line(root);
+    git(&["cat-file", "-e", &object]).map(drop).map_err(|error| {
+        let shallow = git(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true");
+        let remedy = if shallow { "git fetch --unshallow" } else { "git fetch" };
+        anyhow!("this clone lacks the baseline commit {commit}: run `{remedy}`, then try again ({error:#})")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_baseline_is_one_commit() {
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(commit(&format!("# of 1.0\n\n{id}\n")).unwrap(), id);
+        for bad in ["", "# none\n", "main\n", &format!("{id}\n{id}\n"), &id[1..]] {
+            assert!(commit(bad).is_err(), "{bad}");
+        }
+        commit(include_str!("../semver-baseline")).unwrap();
+    }
+
+    #[test]
+    fn a_clone_without_the_baseline_is_told_how_to_get_it() {
+        let (origin, clone) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let git = |folder: &Path, arguments: &[&str]| {
+            let named = ["-c", "user.name=n", "-c", "user.email=e"];
+            Invocation::new("git", &[&named[..], arguments].concat(), "install git").capture_line(folder)
+        };
+        git(origin.path(), &["init"]).unwrap();
+        for message in ["first", "second"] {
+            git(origin.path(), &["commit", "--allow-empty", "-m", message]).unwrap();
+        }
+        let first = git(origin.path(), &["rev-parse", "HEAD~1"]).unwrap();
+        present(origin.path(), &first).unwrap();
+        let unknown = "0".repeat(40);
+        let error = present(origin.path(), &unknown).unwrap_err().to_string();
+        assert!(error.contains("run `git fetch`,"), "{error}");
+        // A path alone would be copied whole.
+        let url = format!("file://{}", origin.path().display());
+        git(clone.path(), &["clone", "--depth", "1", &url, "."]).unwrap();
+        let error = present(clone.path(), &first).unwrap_err().to_string();
+        assert!(error.contains("run `git fetch --unshallow`"), "{error}");
+    }
+}
