@@ -109,7 +109,9 @@ fn windows_that_are_switched_off_are_none() {
 
 #[test]
 fn what_is_not_built_in_is_refused_by_name() {
-    let name = |what: &'static str| move |config: &mut Map<String, Value>| set(config, &[("model_type", json!(what))]);
+    let name = |what: &'static str| {
+        move |config: &mut Map<String, Value>| set(config, &[("model_type", json!(what))])
+    };
     refused("llama2", name("mamba"), &["mamba", "supported", "qwen3"]);
     refused("llama2", |config| drop(config.remove("model_type")), &["config.json", "model_type"]);
     for (checkpoint, key, value, part) in [
@@ -121,7 +123,12 @@ fn what_is_not_built_in_is_refused_by_name() {
         ("llama2", "rope_scaling", json!({"rope_type": "linear"}), "factor"),
         ("llama2", "partial_rotary_factor", json!(0.5), "partial_rotary_factor"),
         ("gemma3", "layer_types", json!(["full_attention"]), "layer_types"),
-        ("qwen3", "layer_types", json!(["full_attention", "linear_attention", "full_attention"]), "linear_attention"),
+        (
+            "qwen3",
+            "layer_types",
+            json!(["full_attention", "linear_attention", "full_attention"]),
+            "linear_attention",
+        ),
         ("gemma3", "use_bidirectional_attention", json!(true), "bidirectional"),
     ] {
         let change = |config: &mut Map<String, Value>| {
@@ -136,13 +143,22 @@ fn what_is_not_built_in_is_refused_by_name() {
 
 #[test]
 fn values_that_make_no_sense_are_refused_by_key() {
-    for key in ["num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "rms_norm_eps"] {
-        for bad in [json!(0), json!(-1), json!("3"), json!([]), json!(1e300), json!(u64::MAX)] {
+    for key in
+        ["num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "rms_norm_eps"]
+    {
+        for bad in [json!(0), json!(-1), json!("3"), json!([]), json!(1e300)] {
             refused("llama2", |config| set(config, &[(key, bad)]), &[key, "config.json"]);
         }
-        refused("mistral", |config| drop(config.remove(key)), &[key]);
     }
-    refused("llama2", |config| set(config, &[("num_key_value_heads", json!(3))]), &["num_key_value_heads", "divisor"]);
+    for key in ["num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"] {
+        refused("llama2", |config| set(config, &[(key, json!(u64::MAX))]), &[key, "config.json"]);
+        refused("mistral", |config| drop(config.remove(key)), &[key, "missing"]);
+    }
+    refused(
+        "llama2",
+        |config| set(config, &[("num_key_value_heads", json!(3))]),
+        &["num_key_value_heads", "divisor"],
+    );
     refused("llama2", |config| set(config, &[("head_dim", json!(7))]), &["head_dim", "even"]);
     refused("llama2", |config| set(config, &[("hidden_size", json!(50))]), &["50"]);
     refused("llama2", |config| set(config, &[("num_hidden_layers", json!(4))]), &["layers.3", "missing"]);

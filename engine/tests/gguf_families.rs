@@ -79,7 +79,11 @@ fn gguf(folder: &str, architecture: &str) -> TinyModel {
     }
     let mut set = |key: &str, value: f32| model.set(&format!("{architecture}.{key}"), Value::F32(value));
     set("attention.layer_norm_rms_epsilon", config.norm_eps);
-    let full = config.attention_kinds.iter().find(|kind| kind.window.is_none()).unwrap_or(&config.attention_kinds[0]);
+    let full = config
+        .attention_kinds
+        .iter()
+        .find(|kind| kind.window.is_none())
+        .unwrap_or(&config.attention_kinds[0]);
     set("rope.freq_base", full.rope.theta);
     if let Some(cap) = config.attention_soft_cap {
         set("attn_logit_softcapping", cap);

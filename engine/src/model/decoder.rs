@@ -195,7 +195,11 @@ impl<B: Backend> Heads<B> {
             Ok(of.narrow(1, start..start + width)?.split_last(dim)?)
         };
         let queries_and_keys = |of: &Tensor<B>| -> Result<QueriesAndKeys<B>> {
-            Ok(QueriesAndKeys { q: part(of, 0, query)?, k: part(of, query, kv)?, both: part(of, 0, query + kv)? })
+            Ok(QueriesAndKeys {
+                q: part(of, 0, query)?,
+                k: part(of, query, kv)?,
+                both: part(of, 0, query + kv)?,
+            })
         };
         Ok(Self {
             raw: queries_and_keys(&step.qkv)?,
@@ -270,7 +274,9 @@ impl<B: Backend> Layers<'_, B> {
                 let residual = Some(NormResidual::After { residual: from });
                 queue.norm(self.norm, product, norm, residual, NormOut::Float(to))
             }
-            _ => queue.linear(x, branch.weights, Epilogue { residual: Some(from), ..Epilogue::default() }, to),
+            _ => {
+                queue.linear(x, branch.weights, Epilogue { residual: Some(from), ..Epilogue::default() }, to)
+            }
         }
     }
 }

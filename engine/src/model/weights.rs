@@ -97,9 +97,10 @@ impl<B: Backend> Weights<B> {
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         let total = file.stored_tensors().iter().filter_map(|tensor| tensor.bytes).sum();
-        let mut loader = Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0, read: 0 };
+        let mut loader =
+            Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0, read: 0 };
 
-        let table = loader.matrix(&[Part::Embedding], format)?;
+        let table = loader.matrix(&[Part::Embedding], config.table_format(format))?;
         let embedding = Table::new(loader.stream, &table, &[config.vocabulary, config.hidden])?;
         loader.kept += table.bytes();
         drop(table);
@@ -146,7 +147,8 @@ impl<B: Backend> Loader<'_, B> {
         let (hidden, ffn) = (config.hidden, config.ffn);
         let (query, kv) = (config.query_width(), config.kv_width());
         let spec = |inputs, outputs| linear_spec(self.format, inputs, outputs);
-        let (qkv, attention_out, down) = (spec(hidden, query + 2 * kv), spec(query, hidden), spec(ffn, hidden));
+        let (qkv, attention_out, down) =
+            (spec(hidden, query + 2 * kv), spec(query, hidden), spec(ffn, hidden));
         let gate_up = spec(hidden, ffn).gated(config.activation);
         let biases = [part(QueryBias), part(KeyBias), part(ValueBias)];
         Ok(LayerWeights {
@@ -173,7 +175,7 @@ impl<B: Backend> Loader<'_, B> {
 
     /// A layer's matrix, as the weights of one linear layer.
     fn linear(&mut self, parts: &[Part], spec: &LinearSpec) -> Result<B::Packed> {
-        let matrix = if self.format == WeightsFormat::W8a8 && self.file.quantized_linears() {
+        let matrix = if self.format == WeightsFormat::W8a8 && self.config.stored_w8a8 {
             self.read(parts, HostMatrix::stored_int8)?
         } else {
             self.matrix(parts, self.format)?

@@ -1,5 +1,6 @@
 //! A model's hyper-parameters, whatever file they came from.
 
+use crate::WeightsFormat;
 use halite_kernels::activation::Activation;
 use halite_kernels::attention::{AttentionSpec, Mask};
 use halite_kernels::cache::KvSpec;
@@ -57,6 +58,8 @@ pub struct ModelConfig {
     pub layer_kinds: Vec<usize>,
     /// Whether the output layer is the embedding table.
     pub tied: bool,
+    /// Whether the layers' matrices are INT8 in the file. As W8A8 they are used as they are.
+    pub stored_w8a8: bool,
 }
 
 /// What layers of one kind have in common: how far they see, and how positions turn.
@@ -102,6 +105,12 @@ impl ModelConfig {
             Some(cap) => spec.with_soft_cap(cap),
             None => spec,
         }
+    }
+
+    /// The format of the embedding table beside layers of a format. A checkpoint that was quantised with care keeps the
+    /// table as it was.
+    pub fn table_format(&self, weights: WeightsFormat) -> WeightsFormat {
+        if self.stored_w8a8 { weights.output_layer() } else { weights }
     }
 
     /// Columns of all query heads.

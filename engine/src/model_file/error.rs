@@ -55,7 +55,9 @@ pub enum ModelError {
         architecture: String,
     },
     /// A folder without a `config.json`.
-    #[error("{path} has no config.json: it is no model folder; give the folder that holds config.json and *.safetensors, or a .gguf file")]
+    #[error(
+        "{path} has no config.json: it is no model folder; give the folder that holds config.json and *.safetensors, or a .gguf file"
+    )]
     NotAModelFolder {
         /// The folder.
         path: String,
@@ -69,7 +71,9 @@ pub enum ModelError {
         cause: String,
     },
     /// Elements of a type that weights are not read from.
-    #[error("model: tensor `{tensor}` has elements of type {dtype}; F32, F16 and BF16 are read, and I8 with a scale a row where config.json says so")]
+    #[error(
+        "model: tensor `{tensor}` has elements of type {dtype}; F32, F16 and BF16 are read, and I8 with a scale a row where config.json says so"
+    )]
     ElementType {
         /// The tensor's name.
         tensor: String,
@@ -77,7 +81,9 @@ pub enum ModelError {
         dtype: String,
     },
     /// A checkpoint that is quantised in part.
-    #[error("model: tensor `{tensor}` is not quantised, in a W8A8 checkpoint: mixed weights are not supported as W8A8; keep all of them as BF16 (`--weights bf16`)")]
+    #[error(
+        "model: tensor `{tensor}` is not quantised, in a W8A8 checkpoint: mixed weights are not supported as W8A8; keep all of them as BF16 (`--weights bf16`)"
+    )]
     NotQuantized {
         /// The tensor's name.
         tensor: String,

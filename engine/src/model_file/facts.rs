@@ -135,6 +135,7 @@ pub(super) fn config(
         attention_kinds: vec![AttentionKind { window: None, rope }],
         layer_kinds: vec![0; layers],
         tied: false,
+        stored_w8a8: false,
     })
 }
 

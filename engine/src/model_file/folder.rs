@@ -78,10 +78,12 @@ impl ModelFile for ModelFolder {
 
 impl Tensors for ModelFolder {
     fn read_config(&self) -> Result<ModelConfig> {
-        CompressedTensors::read(&self.config)?;
-        folder_config::read(&self.config, &self.tensors, &self.tensor_name(Part::Embedding), |part| {
-            self.tensors.tensor(&self.tensor_name(part)).is_some()
-        })
+        let quantization = CompressedTensors::read(&self.config)?;
+        let embedding = self.tensor_name(Part::Embedding);
+        let has = |part| self.tensors.tensor(&self.tensor_name(part)).is_some();
+        let mut config = folder_config::read(&self.config, &self.tensors, &embedding, has)?;
+        config.stored_w8a8 = quantization.is_some();
+        Ok(config)
     }
 
     fn tensor_name(&self, part: Part) -> String {
@@ -96,7 +98,8 @@ impl Tensors for ModelFolder {
                 Ok(SourceTensor::Safetensors(view))
             }
             (ElementType::I8, Some(_)) => {
-                let scales = CompressedTensors::scales(&view, self.view(&CompressedTensors::scale_name(&name))?)?;
+                let scales =
+                    CompressedTensors::scales(&view, self.view(&CompressedTensors::scale_name(&name))?)?;
                 Ok(SourceTensor::Int8PerChannel { q: view, scales })
             }
             (dtype, _) => Err(ModelError::ElementType { tensor: name, dtype: dtype.to_string() }.into()),
@@ -106,10 +109,6 @@ impl Tensors for ModelFolder {
     fn is_passed_over(&self, name: &str, config: &ModelConfig) -> bool {
         let scale = self.quantization.is_some() && CompressedTensors::is_scale(name);
         scale || folder_names::is_passed_over(name, config)
-    }
-
-    fn quantized_linears(&self) -> bool {
-        self.quantization.is_some()
     }
 }
 

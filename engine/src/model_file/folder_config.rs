@@ -41,8 +41,7 @@ pub(super) fn read(
     let keys = Keys { json: text.as_ref().unwrap_or(config), family };
     keys.refuse_unsupported()?;
 
-    let mut model =
-        facts::config(&keys, family, RopeStyle::HalfSplit, vocabulary(tensors, embedding)?)?;
+    let mut model = facts::config(&keys, family, RopeStyle::HalfSplit, vocabulary(tensors, embedding)?)?;
     model.architecture = architecture.to_owned();
     let name = config.opt_str("_name_or_path")?.filter(|name| !name.is_empty());
     model.name = name.map(|name| name.chars().take(256).collect());
@@ -154,7 +153,9 @@ impl Keys<'_> {
         // Version 5 of `transformers` keeps everything in `rope_parameters`, by kind of layer where there are two.
         let parameters = self.json.opt_object("rope_parameters")?;
         let parameters = match parameters {
-            Some(by_kind) if by_kind.get("full_attention").is_some() => by_kind.opt_object("full_attention")?,
+            Some(by_kind) if by_kind.get("full_attention").is_some() => {
+                by_kind.opt_object("full_attention")?
+            }
             other => other,
         };
         let default_theta = match self.family {
@@ -206,17 +207,22 @@ impl Keys<'_> {
 
     /// Which layers have a window, and how positions turn there.
     fn windows(&self, model: &mut ModelConfig, rope: RopeConfig) -> Result<()> {
+        let kinds = self.layer_types(model.layers)?;
         let default = match self.family {
-            Family::Mistral | Family::Gemma2 | Family::Gemma3 if !self.json.has("sliding_window") => Some(4096),
+            Family::Mistral | Family::Gemma2 | Family::Gemma3 if !self.json.has("sliding_window") => {
+                Some(4096)
+            }
             _ => None,
         };
         let Some(window) = self.opt_size("sliding_window", MAX_CONTEXT)?.or(default) else { return Ok(()) };
         let is_qwen = matches!(self.family, Family::Qwen2 | Family::Qwen3);
-        if self.family == Family::Llama || (is_qwen && self.json.opt_bool("use_sliding_window")? != Some(true)) {
+        if self.family == Family::Llama
+            || (is_qwen && self.json.opt_bool("use_sliding_window")? != Some(true))
+        {
             return Ok(());
         }
         let local = if self.family == Family::Gemma3 { self.local_rope(rope)? } else { rope };
-        if let Some(kinds) = self.layer_types(model.layers)? {
+        if let Some(kinds) = kinds {
             model.set_windows(window, local, |layer| kinds[layer]);
             return Ok(());
         }

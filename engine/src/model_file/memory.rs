@@ -2,8 +2,8 @@
 
 use super::{LayerPart, ModelConfig};
 use crate::WeightsFormat;
-use halite_kernels::cache::KvSpec;
 use halite_kernels::DType;
+use halite_kernels::cache::KvSpec;
 
 /// Bytes of memory, by what they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,10 @@ impl ModelConfig {
         };
         let vocabulary = self.vocabulary as u64;
         let rows = (self.query_width() + 2 * self.kv_width() + 2 * self.hidden + 2 * self.ffn) * self.layers;
-        let kv = KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_dtype(kv_dtype);
+        let kv =
+            KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_dtype(kv_dtype);
         MemoryNeeded {
-            weights: of(weights, table, vocabulary)
+            weights: of(self.table_format(weights), table, vocabulary)
                 + of(weights.output_layer(), table, vocabulary)
                 + of(weights, matrices, rows as u64)
                 + vectors * 4,

@@ -120,11 +120,6 @@ pub(crate) mod sealed {
         /// Whether a tensor that the decoder has no place for changes no answer: what belongs to another tensor, and
         /// what the architecture does not use.
         fn is_passed_over(&self, name: &str, config: &ModelConfig) -> bool;
-
-        /// Whether the layers' matrices are INT8 as the file has them, to be used as they are.
-        fn quantized_linears(&self) -> bool {
-            false
-        }
     }
 }
 

@@ -60,10 +60,7 @@ impl LayerPart {
             ]);
         }
         if config.head_norms {
-            parts.extend([
-                (Self::QueryNorm, vec![config.head_dim]),
-                (Self::KeyNorm, vec![config.head_dim]),
-            ]);
+            parts.extend([(Self::QueryNorm, vec![config.head_dim]), (Self::KeyNorm, vec![config.head_dim])]);
         }
         if config.post_norms {
             parts.extend([(Self::PostAttentionNorm, vec![hidden]), (Self::PostFfnNorm, vec![hidden])]);

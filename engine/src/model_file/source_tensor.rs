@@ -74,8 +74,14 @@ impl<'a> SourceTensor<'a> {
 
     /// All values, which must be finite.
     pub(crate) fn to_f32(&self) -> Result<Vec<f32>> {
-        let mut out = vec![0.0; self.rows().saturating_mul(self.row_len())];
-        self.rows_to_f32(0..self.rows(), &mut out)?;
+        let out = match self {
+            Self::Safetensors(view) => view.to_f32()?,
+            _ => {
+                let mut out = vec![0.0; self.rows().saturating_mul(self.row_len())];
+                self.rows_to_f32(0..self.rows(), &mut out)?;
+                out
+            }
+        };
         match out.iter().position(|value| !value.is_finite()) {
             Some(index) => {
                 let row = index / self.row_len().max(1);

@@ -81,8 +81,7 @@ pub(crate) fn execute(args: &PerplexityArgs, progress: &Progress) -> anyhow::Res
 
 /// Holds the lines against the model, which is not loaded yet; returns the context they need.
 fn check(args: &PerplexityArgs, model: &OpenModel, lines: &[TokenLine]) -> anyhow::Result<usize> {
-    let config =
-        model.file.config().with_context(|| format!("cannot load {}", model.path.display()))?;
+    let config = model.file.config().with_context(|| format!("cannot load {}", model.path.display()))?;
     let limit = args.context.unwrap_or(config.context);
     let mut longest = 0;
     for TokenLine { number, tokens } in lines {
