@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 
+use super::sentence_piece::SPACE;
 use super::vocabulary::TokenKind;
 
 /// Whether the text of a special token becomes that token.
@@ -122,9 +123,18 @@ impl SpecialTable {
             .any(|(spelling, t)| spelling.len() > text.len() && matches(t))
     }
 
+    /// Whether normalised `text` ends with a proper beginning of a token that `matches`.
+    pub(crate) fn ends_with_beginning(&self, text: &str, matches: impl Fn(&SpecialToken) -> bool) -> bool {
+        let tail = text.len().saturating_sub(self.normalized.longest());
+        let tails = text.char_indices().map(|(at, _)| at).filter(|&at| at >= tail);
+        // White space, which a normalizer may put in front of a token, makes no token of what follows it.
+        let tails = tails.filter_map(|at| text.get(at..)).filter(|tail| !is_space(tail));
+        tails.into_iter().any(|tail| self.normalized.begins_one(tail, &matches))
+    }
+
     /// Length in bytes of the longest special token.
     pub(crate) fn longest(&self) -> usize {
-        self.written.sorted.iter().map(|(spelling, _)| spelling.len()).max().unwrap_or(0)
+        self.written.longest()
     }
 
     /// Cuts `text` at its special tokens: leftmost first, and of those that begin at one place the longest.
@@ -197,6 +207,14 @@ impl Spellings {
         range.get(from..until).unwrap_or_default()
     }
 
+    fn begins_one(&self, text: &str, matches: &impl Fn(&SpecialToken) -> bool) -> bool {
+        self.beginning_with(text).iter().any(|(spelling, t)| spelling.len() > text.len() && matches(t))
+    }
+
+    fn longest(&self) -> usize {
+        self.sorted.iter().map(|(spelling, _)| spelling.len()).max().unwrap_or(0)
+    }
+
     fn longest_at_start(&self, text: &str) -> Option<(&str, &SpecialToken)> {
         let bytes = text.as_bytes();
         let mut range = self.range(*bytes.first()?);
@@ -216,6 +234,11 @@ impl Spellings {
         }
         longest
     }
+}
+
+/// Whether a text is white space, however a vocabulary may spell it.
+pub(crate) fn is_space(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c == SPACE)
 }
 
 /// A letter, digit, mark or underscore: `\w` of the `regex` crate, by which the `tokenizers` crate finds words.
