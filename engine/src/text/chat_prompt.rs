@@ -20,7 +20,9 @@ use super::vocabulary::TokenKind;
 ///
 /// Control tokens come from the template only. What the conversation (roles, contents, names, tool calls and tools)
 /// writes like one is encoded as ordinary characters. User-defined tokens, such as the marks round a train of
-/// thought, are recognised in the assistant's messages, as templates look for them there, and nowhere else.
+/// thought, are recognised in the assistant's messages, as templates look for them there, and nowhere else; but those
+/// that are text like any other (white space, and pieces of a `tokenizer.json`'s vocabulary that the template does not
+/// mention) are recognised everywhere.
 ///
 /// # Errors
 /// As [`ChatTemplate::render`] and [`Tokenizer::encode`].
@@ -35,12 +37,12 @@ pub fn encode_chat(
     let mut guarded = input.clone();
     for message in &mut guarded.messages {
         let assistant = message.role == "assistant";
-        let guard = Guard { tokenizer, special, mark, assistant };
+        let guard = Guard { tokenizer, template: template.source(), special, mark, assistant };
         guard.text(&mut message.role)?;
         guard.value(&mut message.content)?;
         message.fields.iter_mut().try_for_each(|(_, value)| guard.value(value))?;
     }
-    let guard = Guard { tokenizer, special, mark, assistant: false };
+    let guard = Guard { tokenizer, template: template.source(), special, mark, assistant: false };
     guarded.tools.iter_mut().try_for_each(|tools| guard.value(tools))?;
     guarded.variables.iter_mut().try_for_each(|(_, value)| guard.value(value))?;
 
@@ -49,6 +51,7 @@ pub fn encode_chat(
 
 struct Guard<'t> {
     tokenizer: &'t Tokenizer,
+    template: &'t str,
     special: &'t SpecialTable,
     mark: char,
     assistant: bool,
@@ -56,8 +59,9 @@ struct Guard<'t> {
 
 impl Guard<'_> {
     fn covers(&self, token: &SpecialToken) -> bool {
-        // Some vocabularies have a user-defined token for a run of spaces or line breaks: text like any other.
-        token.kind == TokenKind::Control || (!self.assistant && !is_space(&token.text))
+        // Some vocabularies have user-defined tokens for ordinary text: runs of white space, or Gemma's HTML tags.
+        let is_text = || is_space(&token.text) || (token.is_piece && !self.template.contains(&*token.text));
+        token.kind == TokenKind::Control || (!self.assistant && !is_text())
     }
 
     fn value(&self, value: &mut Value) -> Result<(), TextError> {

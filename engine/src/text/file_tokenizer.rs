@@ -69,12 +69,13 @@ impl Tokenizer {
 
         let added = added_tokens(&vocabulary, &normalizer)?;
         let kinds = kinds(&file.model, &vocabulary, &words);
-        let bytes = vocabulary.tokens.iter().map(|text| decoding.bytes(text));
+        let clock = Clock::start();
+        let bytes = vocabulary.tokens.iter().map(|text| decoding.bytes(text, clock));
         let mut bytes = bytes.collect::<Result<Vec<_>, _>>()?;
         for (token, normal) in &added {
             let own = match normal.as_deref() {
                 _ if token.kind == TokenKind::Control => Box::default(),
-                Some(normal) => decoding.bytes(normal)?,
+                Some(normal) => decoding.bytes(normal, clock)?,
                 None => continue,
             };
             if let Some(bytes) = bytes.get_mut(token.id as usize) {
@@ -152,6 +153,7 @@ fn added_tokens(
         let mut token = SpecialToken::new(&source.content, source.id, kind);
         (token.lstrip, token.rstrip) = (source.lstrip, source.rstrip);
         token.single_word = source.single_word;
+        token.is_piece = vocabulary.ids.contains_key(&source.content);
         if !source.normalized {
             return Ok((token, None));
         }

@@ -1,6 +1,7 @@
 //! Text in and out of a model: tokenizers, incremental decoding, stop strings and chat templates.
 //!
-//! Everything here is made from data found in a model file, so nothing here trusts that data: vocabularies
+//! A model folder's texts come from [`read_folder`]; a GGUF file's from [`VocabularySource::from_gguf`] and its metadata.
+//! Everything here is made from data found in model files, so nothing here trusts that data: vocabularies
 //! are checked when they are loaded, and templates run with a budget of work, output and recursion.
 //!
 //! ```

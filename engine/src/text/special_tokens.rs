@@ -26,6 +26,8 @@ pub(crate) struct SpecialToken {
     pub(crate) text: Box<str>,
     pub(crate) id: u32,
     pub(crate) kind: TokenKind,
+    /// Whether it was in the vocabulary from the beginning, as a piece of text, and not added to it later.
+    pub(crate) is_piece: bool,
     /// Whether it is looked for before or after the text is normalised.
     pub(crate) matching: Matching,
     /// Takes the white space before it in.
@@ -48,7 +50,16 @@ pub(crate) enum Matching {
 impl SpecialToken {
     pub(crate) fn new(text: &str, id: u32, kind: TokenKind) -> Self {
         let text = text.into();
-        Self { text, id, kind, matching: Matching::Raw, lstrip: false, rstrip: false, single_word: false }
+        Self {
+            text,
+            id,
+            kind,
+            is_piece: false,
+            matching: Matching::Raw,
+            lstrip: false,
+            rstrip: false,
+            single_word: false,
+        }
     }
 }
 

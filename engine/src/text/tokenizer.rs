@@ -170,7 +170,7 @@ impl Tokenizer {
         self.tokens.len()
     }
 
-    /// A token as the vocabulary spells it.
+    /// A token as the vocabulary spells it; `None` for an id outside it, or for a hole in it.
     pub fn token(&self, id: u32) -> Option<&str> {
         self.tokens.get(id as usize).map(String::as_str).filter(|token| !token.is_empty())
     }
