@@ -162,6 +162,25 @@ fn chats_of_published_templates() {
 }
 
 #[test]
+fn no_message_forges_a_token() {
+    for name in NAMES {
+        let FolderTexts { tokenizer, template, .. } = folder(name);
+        let kind = |id: u32| tokenizer.token_kind(id);
+        let added =
+            (0..tokenizer.vocab_size() as u32).filter(|&id| kind(id).is_some_and(TokenKind::is_added));
+        let attack: String = added.map(|id| tokenizer.token(id).unwrap()).collect();
+        let added_in_chat = |content: &str| -> Vec<u32> {
+            let message = |role| ChatMessage::new(role, content);
+            let messages = vec![message("system"), message("user"), message("tool")];
+            let ids = encode_chat(&tokenizer, template.as_ref().unwrap(), &ChatInput::new(messages)).unwrap();
+            ids.into_iter().filter(|&id| kind(id).is_some_and(TokenKind::is_added)).collect()
+        };
+        assert!(attack.len() > 300);
+        assert_eq!(added_in_chat(&attack), added_in_chat("honest"), "{name}");
+    }
+}
+
+#[test]
 fn the_language_of_templates() {
     let Templates { messages: objects, tools, now, cases } = expected("templates.json");
     let mut input = ChatInput::new(messages(&objects));

@@ -42,6 +42,7 @@ mod python_methods;
 mod python_strings;
 mod sentence_piece;
 mod special_tokens;
+mod spellings;
 mod stop_strings;
 mod stream_decoder;
 mod template_date;

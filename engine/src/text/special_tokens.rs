@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use fancy_regex::Regex;
 
 use super::sentence_piece::SPACE;
+use super::spellings::Spellings;
 use super::vocabulary::TokenKind;
 
 /// Whether the text of a special token becomes that token.
@@ -103,7 +104,7 @@ impl SpecialTable {
 
     /// Whether any token is matched like this.
     pub(crate) fn has(&self, matching: Matching) -> bool {
-        !self.spellings(matching).sorted.is_empty()
+        !self.spellings(matching).is_empty()
     }
 
     fn spellings(&self, matching: Matching) -> &Spellings {
@@ -128,10 +129,7 @@ impl SpecialTable {
 
     /// Whether `text` is a proper beginning of a special token of a kind that `matches`.
     pub(crate) fn is_beginning_of_one(&self, text: &str, matches: impl Fn(&SpecialToken) -> bool) -> bool {
-        self.written
-            .beginning_with(text)
-            .iter()
-            .any(|(spelling, t)| spelling.len() > text.len() && matches(t))
+        self.written.begins_one(text, &matches)
     }
 
     /// Whether normalised `text` ends with a proper beginning of a token that `matches`.
@@ -183,67 +181,6 @@ impl SpecialTable {
             found.push(Stretch { start: done, end: text.len(), token: None });
         }
         found
-    }
-}
-
-/// Texts of tokens in order, so that all with a common beginning are neighbours.
-#[derive(Debug, Default)]
-struct Spellings {
-    sorted: Vec<(Box<str>, SpecialToken)>,
-    /// First and last place for every first byte. Few bytes begin a special token, so most places cost one lookup.
-    by_first: Vec<(usize, usize)>,
-}
-
-impl Spellings {
-    fn new(mut spellings: Vec<(Box<str>, SpecialToken)>) -> Self {
-        spellings.retain(|(text, _)| !text.is_empty());
-        spellings.sort_by(|(a, _), (b, _)| a.cmp(b));
-        spellings.dedup_by(|(a, _), (b, _)| a == b);
-        let first = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
-        let place = |byte: usize| spellings.partition_point(|(text, _)| usize::from(first(text)) < byte);
-        let by_first = (0..=255).map(|byte| (place(byte), place(byte + 1))).collect();
-        Self { sorted: spellings, by_first }
-    }
-
-    fn range(&self, first: u8) -> &[(Box<str>, SpecialToken)] {
-        let (from, to) = self.by_first.get(usize::from(first)).copied().unwrap_or((0, 0));
-        self.sorted.get(from..to).unwrap_or_default()
-    }
-
-    fn beginning_with(&self, text: &str) -> &[(Box<str>, SpecialToken)] {
-        let Some(&first) = text.as_bytes().first() else { return &[] };
-        let range = self.range(first);
-        let from = range.partition_point(|(spelling, _)| &**spelling < text);
-        let until = range.partition_point(|(spelling, _)| &**spelling < text || spelling.starts_with(text));
-        range.get(from..until).unwrap_or_default()
-    }
-
-    fn begins_one(&self, text: &str, matches: &impl Fn(&SpecialToken) -> bool) -> bool {
-        self.beginning_with(text).iter().any(|(spelling, t)| spelling.len() > text.len() && matches(t))
-    }
-
-    fn longest(&self) -> usize {
-        self.sorted.iter().map(|(spelling, _)| spelling.len()).max().unwrap_or(0)
-    }
-
-    fn longest_at_start(&self, text: &str) -> Option<(&str, &SpecialToken)> {
-        let bytes = text.as_bytes();
-        let mut range = self.range(*bytes.first()?);
-        let mut longest = None;
-        for length in 1.. {
-            // Here all of `range` begin with the text's first `length` bytes; the shortest comes first.
-            let Some((spelling, token)) = range.first() else { break };
-            if spelling.len() == length {
-                longest = Some((&**spelling, token));
-                range = range.get(1..).unwrap_or_default();
-            }
-            let Some(next) = bytes.get(length) else { break };
-            let byte = |spelling: &str| spelling.as_bytes().get(length).copied();
-            let from = range.partition_point(|(spelling, _)| byte(spelling) < Some(*next));
-            let until = range.partition_point(|(spelling, _)| byte(spelling) <= Some(*next));
-            range = range.get(from..until).unwrap_or_default();
-        }
-        longest
     }
 }
 
