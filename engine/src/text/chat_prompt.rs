@@ -12,8 +12,7 @@ use serde_json::Value;
 use super::chat_input::ChatInput;
 use super::chat_template::ChatTemplate;
 use super::error::TextError;
-use super::sentence_piece::SPACE;
-use super::special_tokens::{SpecialTable, SpecialToken};
+use super::special_tokens::{Matching, SpecialTable, SpecialToken, is_space};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::TokenKind;
 
@@ -21,7 +20,9 @@ use super::vocabulary::TokenKind;
 ///
 /// Control tokens come from the template only. What the conversation (roles, contents, names, tool calls and tools)
 /// writes like one is encoded as ordinary characters. User-defined tokens, such as the marks round a train of
-/// thought, are recognised in the assistant's messages, as templates look for them there, and nowhere else.
+/// thought, are recognised in the assistant's messages, as templates look for them there, and nowhere else; but those
+/// that are text like any other (white space, and pieces of a `tokenizer.json`'s vocabulary that the template does not
+/// mention) are recognised everywhere.
 ///
 /// # Errors
 /// As [`ChatTemplate::render`] and [`Tokenizer::encode`].
@@ -36,19 +37,21 @@ pub fn encode_chat(
     let mut guarded = input.clone();
     for message in &mut guarded.messages {
         let assistant = message.role == "assistant";
-        let guard = Guard { special, mark, assistant };
-        guard.text(&mut message.role);
-        guard.value(&mut message.content);
-        message.fields.iter_mut().for_each(|(_, value)| guard.value(value));
+        let guard = Guard { tokenizer, template: template.source(), special, mark, assistant };
+        guard.text(&mut message.role)?;
+        guard.value(&mut message.content)?;
+        message.fields.iter_mut().try_for_each(|(_, value)| guard.value(value))?;
     }
-    let guard = Guard { special, mark, assistant: false };
-    guarded.tools.iter_mut().for_each(|tools| guard.value(tools));
-    guarded.variables.iter_mut().for_each(|(_, value)| guard.value(value));
+    let guard = Guard { tokenizer, template: template.source(), special, mark, assistant: false };
+    guarded.tools.iter_mut().try_for_each(|tools| guard.value(tools))?;
+    guarded.variables.iter_mut().try_for_each(|(_, value)| guard.value(value))?;
 
     tokenizer.encode_chat(&template.render(&guarded)?, mark)
 }
 
 struct Guard<'t> {
+    tokenizer: &'t Tokenizer,
+    template: &'t str,
     special: &'t SpecialTable,
     mark: char,
     assistant: bool,
@@ -56,31 +59,60 @@ struct Guard<'t> {
 
 impl Guard<'_> {
     fn covers(&self, token: &SpecialToken) -> bool {
-        // Some vocabularies have a user-defined token for a run of spaces or line breaks: text like any other.
-        let is_space = || token.text.chars().all(|c| c.is_whitespace() || c == SPACE);
-        token.kind == TokenKind::Control || (!self.assistant && !is_space())
+        // Some vocabularies have user-defined tokens for ordinary text: runs of white space, or Gemma's HTML tags.
+        let is_text = || is_space(&token.text) || (token.is_piece && !self.template.contains(&*token.text));
+        token.kind == TokenKind::Control || (!self.assistant && !is_text())
     }
 
-    fn value(&self, value: &mut Value) {
+    fn value(&self, value: &mut Value) -> Result<(), TextError> {
         match value {
             Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Array(items) => items.iter_mut().try_for_each(|item| self.value(item)),
             Value::Object(fields) => {
                 // Keys are written out too, by `tojson`.
                 for (mut key, mut field) in std::mem::take(fields) {
-                    self.text(&mut key);
-                    self.value(&mut field);
+                    self.text(&mut key)?;
+                    self.value(&mut field)?;
                     fields.insert(key, field);
                 }
+                Ok(())
             }
-            _ => {}
+            _ => Ok(()),
         }
     }
 
-    fn text(&self, text: &mut String) {
+    fn text(&self, text: &mut String) -> Result<(), TextError> {
         if let Cow::Owned(guarded) = self.guarded(text) {
             *text = guarded;
         }
+        if self.special.has(Matching::Normalized) {
+            self.guard_normalised(text)?;
+        }
+        Ok(())
+    }
+
+    /// The same for tokens that are found in normalised text, which something else than their own spelling may become.
+    fn guard_normalised(&self, text: &mut String) -> Result<(), TextError> {
+        let (whole, beginning) = self.normalises_to_special(text)?;
+        if whole {
+            // No two characters stay together.
+            *text = text.chars().filter(|&c| c != self.mark).flat_map(|c| [c, self.mark]).collect();
+        } else if beginning {
+            text.push(self.mark);
+        }
+        if (whole || beginning) && self.normalises_to_special(text)? != (false, false) {
+            let message = "the tokenizer's normalizer turns a message into control tokens".to_owned();
+            return Err(TextError::Template { message });
+        }
+        Ok(())
+    }
+
+    /// Whether a special token, and whether a beginning of one at the end, is in the text once it is normalised.
+    fn normalises_to_special(&self, text: &str) -> Result<(bool, bool), TextError> {
+        let normal = self.tokenizer.normalised(text)?;
+        let found = self.special.find(&normal, Matching::Normalized);
+        let whole = found.iter().filter_map(|stretch| stretch.token).any(|token| self.covers(token));
+        Ok((whole, self.special.ends_with_beginning(&normal, |token| self.covers(token))))
     }
 
     /// `text` with the mark after the first character of every special token in it, and of a beginning of one at its

@@ -1,10 +1,12 @@
 //! Chat templates: the Jinja program in a model file that lays a conversation out as one text.
 
+use std::borrow::Cow;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use fancy_regex::{Captures, Regex};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, ErrorKind};
@@ -70,6 +72,8 @@ pub struct ChatTemplate {
     environment: Arc<Environment<'static>>,
     source: String,
     limits: TemplateLimits,
+    /// Whether it asks for a message's content being none.
+    knows_null: bool,
     /// The template for conversations with tools, where that is another one.
     tool_use: Option<Box<ChatTemplate>>,
     /// Runs that overstayed their time. While one goes on, no other is started.
@@ -98,11 +102,19 @@ impl ChatTemplate {
         environment.set_recursion_limit(limits.recursion);
         environment.set_unknown_method_callback(python_method);
         template_functions::register(&mut environment, limits.output_bytes);
-        let template = source.to_owned();
+        let template = without_generation(source);
         let compile = move || environment.add_template_owned(NAME, template).map(|()| environment);
         let compiled = on_deep_stack(compile)?.join().map_err(|_| failed("compiling it failed".into()))?;
         let environment = Arc::new(compiled.map_err(|error| classify(&error, &limits))?);
-        Ok(Self { environment, source: source.into(), limits, tool_use: None, late: Mutex::default() })
+        let knows_null = asks_for_null(source);
+        Ok(Self {
+            environment,
+            knows_null,
+            source: source.into(),
+            limits,
+            tool_use: None,
+            late: Mutex::default(),
+        })
     }
 
     /// The same, with another template for conversations with tools.
@@ -137,7 +149,7 @@ impl ChatTemplate {
         if self.late_runs(|runs| !runs.is_empty()) {
             return Err(too_slow);
         }
-        let context = input.context();
+        let context = input.context(self.knows_null);
         let (environment, limits) = (Arc::clone(&self.environment), self.limits.clone());
         let (sender, receiver) = sync_channel(1);
         let job = move || {
@@ -160,6 +172,26 @@ impl ChatTemplate {
         runs.retain(|run| !run.is_finished());
         then(&mut runs)
     }
+}
+
+/// Whether a template distinguishes a message without content from one with an empty text.
+fn asks_for_null(source: &str) -> bool {
+    static ASKS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"\bcontent['"\]]*\s*(?:==|!=|is|is\s+not)\s*[Nn]one\b"#).ok());
+    ASKS.as_ref().is_some_and(|asks| asks.is_match(source).unwrap_or(false))
+}
+
+/// Turns the blocks that mark what the assistant generates, which are for training, into blocks without effect.
+fn without_generation(source: &str) -> String {
+    static TAG: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}").ok());
+    let block = |tag: &Captures<'_>| {
+        let sign = |group| tag.get(group).map_or("", |sign| sign.as_str());
+        let keyword = if tag.get(2).is_some() { "endif" } else { "if true" };
+        format!("{{%{} {keyword} {}%}}", sign(1), sign(3))
+    };
+    let replaced = TAG.as_ref().map(|tag| tag.try_replacen(source, 0, block));
+    replaced.and_then(Result::ok).map_or_else(|| source.to_owned(), Cow::into_owned)
 }
 
 fn on_deep_stack<T: Send + 'static>(

@@ -3,6 +3,8 @@
 //! Only decoders are accepted under which the text of an answer is the texts of its tokens put together (but for a
 //! space at the very beginning), since an answer is streamed as it comes.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use super::byte_level::bytes_of_token;
@@ -118,9 +120,8 @@ impl Decoding {
     }
 
     /// The bytes that a token stands for.
-    pub(crate) fn bytes(&self, token: &str) -> Result<Box<[u8]>, TextError> {
-        let clock = Clock::start();
-        let mut text = std::borrow::Cow::Borrowed(token);
+    pub(crate) fn bytes(&self, token: &str, clock: Clock) -> Result<Box<[u8]>, TextError> {
+        let mut text = Cow::Borrowed(token);
         for (pattern, content) in &self.replace {
             let cuts = pattern.find(&text, clock)?;
             if cuts.iter().any(|(_, is_match)| *is_match) {

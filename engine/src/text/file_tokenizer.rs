@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use tokenizers::NormalizedString;
 use tokenizers::models::bpe::BPE;
 
 use super::decoding::Decoding;
@@ -18,7 +17,7 @@ use super::special_tokens::{Matching, SpecialTable, SpecialToken};
 use super::token_texts::TokenTexts;
 use super::tokenizer::{Tokenizer, named_ends};
 use super::tokenizer_config::TokenizerConfig;
-use super::tokenizer_file::{Merges, ModelSource, TokenizerFile};
+use super::tokenizer_file::{AddedTokenSource, Merges, ModelSource, TokenizerFile};
 use super::vocabulary::TokenKind;
 use super::words::Words;
 use crate::quoted::quoted;
@@ -29,7 +28,7 @@ use crate::quoted::quoted;
 pub struct TokenizerFiles<'f> {
     /// `tokenizer.json`: the tokenizer itself.
     pub tokenizer: &'f [u8],
-    /// `tokenizer_config.json`: which tokens begin and end a text, and what is added to a prompt.
+    /// `tokenizer_config.json`: which tokens begin and end a text, and further special ones.
     pub config: Option<&'f [u8]>,
     /// `special_tokens_map.json`: read for what the configuration leaves out.
     pub special_tokens_map: Option<&'f [u8]>,
@@ -46,8 +45,8 @@ impl Tokenizer {
     /// Builds the tokenizer of a model folder; [`read_folder`](super::read_folder) reads the files too.
     ///
     /// Byte-pair encoding is supported, byte-level or with bytes for what the vocabulary lacks. Token ids equal those
-    /// of the Python package `tokenizers`, and what [`encode_prompt`](Self::encode_prompt) adds is what
-    /// `transformers` adds. Three things differ on purpose. A character that the vocabulary cannot write, which
+    /// of the Python package `tokenizers`, and [`encode_prompt`](Self::encode_prompt) adds what the file's
+    /// post-processor adds: like `transformers` 5, whatever `add_bos_token` in the configuration says. Three things differ on purpose. A character that the vocabulary cannot write, which
     /// Python drops, becomes U+FFFD. Text never merges into a control token. Broken sequences of byte tokens
     /// (`<0xE4>`) decode to one U+FFFD for each maximal broken part, where Python writes one for each byte, whole
     /// characters among them included.
@@ -68,21 +67,31 @@ impl Tokenizer {
         let decoding = Decoding::new(file.decoder.as_ref())?;
         check_unknown(&file.model, &vocabulary, &words)?;
 
-        let special = special_table(&vocabulary, &normalizer)?;
+        let added = added_tokens(&vocabulary, &normalizer)?;
         let kinds = kinds(&file.model, &vocabulary, &words);
-        let bytes = vocabulary.tokens.iter().map(|text| decoding.bytes(text));
+        let clock = Clock::start();
+        let bytes = vocabulary.tokens.iter().map(|text| decoding.bytes(text, clock));
         let mut bytes = bytes.collect::<Result<Vec<_>, _>>()?;
-        for token in vocabulary.added.iter().filter(|token| token.special) {
+        for (token, normal) in &added {
+            let own = match normal.as_deref() {
+                _ if token.kind == TokenKind::Control => Box::default(),
+                Some(normal) => decoding.bytes(normal, clock)?,
+                None => continue,
+            };
             if let Some(bytes) = bytes.get_mut(token.id as usize) {
-                *bytes = Box::default();
+                *bytes = own;
             }
         }
+        let special = SpecialTable::new(added);
 
         let id = |text: Option<&str>| -> Option<u32> {
             special.get(text?).map(|token| token.id).or_else(|| vocabulary.ids.get(text?).copied())
         };
         let (bos, eos) = (id(config.bos()), id(config.eos()));
-        let frame = frame(&file, config, bos, eos, vocabulary.tokens.len())?;
+        let frame = match &file.post_processor {
+            Some(source) => source.frame(vocabulary.tokens.len())?,
+            None => PromptFrame::Around { before: Vec::new(), after: Vec::new() },
+        };
         let ends: BTreeSet<u32> = eos.into_iter().chain(named_ends(&special)).collect();
         let texts = Arc::new(TokenTexts::new(bytes, kinds, decoding.first_space));
         let FileVocabulary { tokens, .. } = &vocabulary;
@@ -133,45 +142,26 @@ fn kinds(model: &ModelSource, vocabulary: &FileVocabulary, words: &Words) -> Vec
     kinds
 }
 
-fn special_table(vocabulary: &FileVocabulary, normalizer: &Normalizer) -> Result<SpecialTable, TextError> {
+/// The added tokens; those that are looked for in normalised text, with what they are there.
+fn added_tokens(
+    vocabulary: &FileVocabulary,
+    normalizer: &Normalizer,
+) -> Result<Vec<(SpecialToken, Option<String>)>, TextError> {
     let clock = Clock::start();
-    let mut tokens = Vec::with_capacity(vocabulary.added.len());
-    for source in &vocabulary.added {
+    let token = |source: &AddedTokenSource| {
         let kind = if source.special { TokenKind::Control } else { TokenKind::UserDefined };
         let mut token = SpecialToken::new(&source.content, source.id, kind);
         (token.lstrip, token.rstrip) = (source.lstrip, source.rstrip);
         token.single_word = source.single_word;
-        let mut normal = None;
-        // Without a normalizer both ways are the same, but tokens that want none are looked for first.
-        if source.normalized {
-            token.matching = Matching::Normalized;
-            let mut text = NormalizedString::from(source.content.as_str());
-            normalizer.apply(&mut text, clock).map_err(|e| TextError::file(format!("normalizer: {e}")))?;
-            normal = Some(text.get().to_owned());
+        token.is_piece = vocabulary.ids.contains_key(&source.content);
+        if !source.normalized {
+            return Ok((token, None));
         }
-        tokens.push((token, normal));
-    }
-    Ok(SpecialTable::new(tokens))
-}
-
-/// What goes round a prompt: as the configuration says or, if it is silent, the file's post-processor.
-fn frame(
-    file: &TokenizerFile,
-    config: &TokenizerConfig,
-    bos: Option<u32>,
-    eos: Option<u32>,
-    tokens: usize,
-) -> Result<PromptFrame, TextError> {
-    if config.add_bos_token.is_none() && config.add_eos_token.is_none() {
-        let none = PromptFrame::Around { before: Vec::new(), after: Vec::new() };
-        return file.post_processor.as_ref().map_or(Ok(none), |source| source.frame(tokens));
-    }
-    let side =
-        |wanted: Option<bool>, id: Option<u32>| id.filter(|_| wanted == Some(true)).into_iter().collect();
-    Ok(PromptFrame::Around {
-        before: side(config.add_bos_token, bos),
-        after: side(config.add_eos_token, eos),
-    })
+        token.matching = Matching::Normalized;
+        let normal = normalizer.apply(&source.content, clock)?.into_owned();
+        Ok((token, Some(normal)))
+    };
+    vocabulary.added.iter().map(token).collect()
 }
 
 /// The model, without the control tokens: no text can become one by merging.

@@ -11,9 +11,12 @@ use super::tokenizer_config::TokenizerConfig;
 use super::tokenizer_file::TokenizerFile;
 
 /// Longest `tokenizer.json`, in bytes. The longest in use have about 35 million.
-const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
+const MAX_TOKENIZER_BYTES: u64 = 128 << 20;
 /// Longest of the other files, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
+
+const DEFAULT_TEMPLATE: &str = "chat_template.jinja";
+const TOOL_TEMPLATE: &str = "additional_chat_templates/tool_use.jinja";
 
 /// What [`read_folder`] finds.
 #[derive(Debug)]
@@ -28,8 +31,9 @@ pub struct FolderTexts {
 /// Reads the tokenizer and the chat template of a model folder.
 ///
 /// The tokenizer comes from `tokenizer.json`, with what `tokenizer_config.json` and `special_tokens_map.json` say
-/// about it. The template is `chat_template.jinja` or, without that file, `chat_template` in `tokenizer_config.json`:
-/// one template, or several of which "default" is used and "tool_use" where tools are given.
+/// about it. The template is `chat_template.jinja`, with `additional_chat_templates/tool_use.jinja` where tools are
+/// given, or `chat_template` in `tokenizer_config.json`: one template, or several of which "default" is used, and
+/// "tool_use" where tools are given.
 ///
 /// # Errors
 /// [`TextError::NoTokenizer`] without a `tokenizer.json`; [`TextError::Read`] or [`TextError::FileTooLarge`];
@@ -42,28 +46,36 @@ pub fn read_folder(folder: &Path) -> Result<FolderTexts, TextError> {
     let config = read(folder, "tokenizer_config.json", MAX_FILE_BYTES)?;
     let map = read(folder, "special_tokens_map.json", MAX_FILE_BYTES)?;
     let config = TokenizerConfig::read(config.as_deref(), map.as_deref())?;
-    let template = template(read(folder, "chat_template.jinja", MAX_FILE_BYTES)?, &config)?;
+    let template = match read(folder, DEFAULT_TEMPLATE, MAX_FILE_BYTES)? {
+        Some(default) => {
+            let for_tools = read(folder, TOOL_TEMPLATE, MAX_FILE_BYTES)?;
+            let for_tools = for_tools.map(|jinja| source(jinja, TOOL_TEMPLATE)).transpose()?;
+            Some(template(&source(default, DEFAULT_TEMPLATE)?, for_tools.as_deref())?)
+        }
+        None => configured(&config)?,
+    };
     Ok(FolderTexts { tokenizer: Tokenizer::from_sources(file, &config)?, template })
 }
 
-fn template(jinja: Option<Vec<u8>>, config: &TokenizerConfig) -> Result<Option<ChatTemplate>, TextError> {
-    if let Some(jinja) = jinja {
-        let source = String::from_utf8(jinja);
-        let source =
-            source.map_err(|e| TextError::File { file: "chat_template.jinja", reason: e.to_string() })?;
-        return ChatTemplate::new(&source).map(Some);
-    }
+fn source(jinja: Vec<u8>, file: &'static str) -> Result<String, TextError> {
+    String::from_utf8(jinja).map_err(|e| TextError::File { file, reason: e.to_string() })
+}
+
+fn template(default: &str, for_tools: Option<&str>) -> Result<ChatTemplate, TextError> {
+    let template = ChatTemplate::new(default)?;
+    Ok(match for_tools {
+        Some(for_tools) => template.with_tool_use(ChatTemplate::new(for_tools)?),
+        None => template,
+    })
+}
+
+fn configured(config: &TokenizerConfig) -> Result<Option<ChatTemplate>, TextError> {
     let Some(source) = &config.chat_template else { return Ok(None) };
     let Some(default) = source.default() else {
         let reason = "chat_template: expected one of the templates to be named \"default\"".into();
         return Err(TextError::File { file: "tokenizer_config.json", reason });
     };
-    let template = ChatTemplate::new(default)?;
-    let for_tools = source.named("tool_use").map(ChatTemplate::new).transpose()?;
-    Ok(Some(match for_tools {
-        Some(for_tools) => template.with_tool_use(for_tools),
-        None => template,
-    }))
+    template(default, source.named("tool_use")).map(Some)
 }
 
 /// The whole file; `None` if there is none.

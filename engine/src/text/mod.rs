@@ -1,6 +1,7 @@
 //! Text in and out of a model: tokenizers, incremental decoding, stop strings and chat templates.
 //!
-//! Everything here is made from data found in a model file, so nothing here trusts that data: vocabularies
+//! A model folder's texts come from [`read_folder`]; a GGUF file's from [`VocabularySource::from_gguf`] and its metadata.
+//! Everything here is made from data found in model files, so nothing here trusts that data: vocabularies
 //! are checked when they are loaded, and templates run with a budget of work, output and recursion.
 //!
 //! ```
@@ -24,6 +25,7 @@ mod chat_input;
 mod chat_prompt;
 mod chat_template;
 mod decoding;
+mod delimiters;
 mod error;
 mod file_tokenizer;
 mod file_vocabulary;
@@ -34,9 +36,13 @@ mod pattern;
 mod pipeline;
 mod pre_tokenizer;
 mod prompt_frame;
+mod python_float;
+mod python_json;
 mod python_methods;
+mod python_strings;
 mod sentence_piece;
 mod special_tokens;
+mod spellings;
 mod stop_strings;
 mod stream_decoder;
 mod template_date;

@@ -1,11 +1,12 @@
 //! What a tokenizer does to text before it is cut into words.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
-use tokenizers::normalizers::{NFC, NFD, NFKC, NFKD, NormalizerWrapper, Prepend, Strip};
-use tokenizers::{NormalizedString, Normalizer as _};
+use tokenizers::NormalizedString;
 
 use super::error::TextError;
-use super::pattern::{Clock, Found, Pattern, PatternSource};
+use super::pattern::{Clock, Pattern, PatternSource};
 
 /// Most steps.
 const MAX_STEPS: usize = 32;
@@ -51,9 +52,20 @@ pub(crate) struct Normalizer {
 
 #[derive(Debug)]
 enum Step {
-    Crate(NormalizerWrapper),
+    Form(Form),
     Lowercase,
+    Strip { left: bool, right: bool },
+    Prepend(String),
     Replace(Pattern, String),
+}
+
+/// A Unicode normal form.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Nfc,
+    Nfd,
+    Nfkc,
+    Nfkd,
 }
 
 impl Normalizer {
@@ -75,15 +87,15 @@ impl Normalizer {
         };
         let step = match source {
             Source::Sequence { normalizers } => return normalizers.iter().try_for_each(|n| self.add(n)),
-            Source::Nfc => Step::Crate(NFC.into()),
-            Source::Nfd => Step::Crate(NFD.into()),
-            Source::Nfkc => Step::Crate(NFKC.into()),
-            Source::Nfkd => Step::Crate(NFKD.into()),
+            Source::Nfc => Step::Form(Form::Nfc),
+            Source::Nfd => Step::Form(Form::Nfd),
+            Source::Nfkc => Step::Form(Form::Nfkc),
+            Source::Nfkd => Step::Form(Form::Nfkd),
             Source::Lowercase => Step::Lowercase,
             Source::Strip { strip_left, strip_right } => {
-                Step::Crate(Strip::new(*strip_left, *strip_right).into())
+                Step::Strip { left: *strip_left, right: *strip_right }
             }
-            Source::Prepend { prepend } => Step::Crate(Prepend::new(short(prepend)?).into()),
+            Source::Prepend { prepend } => Step::Prepend(short(prepend)?),
             Source::Replace { pattern, content } => Step::Replace(Pattern::new(pattern)?, short(content)?),
         };
         if self.steps.len() == MAX_STEPS {
@@ -93,23 +105,49 @@ impl Normalizer {
         Ok(())
     }
 
-    pub(crate) fn apply(&self, text: &mut NormalizedString, clock: Clock) -> tokenizers::Result<()> {
+    pub(crate) fn apply<'t>(&self, text: &'t str, clock: Clock) -> Result<Cow<'t, str>, TextError> {
+        let mut text = Cow::Borrowed(text);
         for step in &self.steps {
             match step {
-                Step::Crate(normalizer) => normalizer.normalize(text)?,
-                Step::Lowercase => drop(text.lowercase()),
+                // ASCII is in every form.
+                Step::Form(_) if text.is_ascii() => {}
+                Step::Form(form) => text = Cow::Owned(form.of(&text)),
+                Step::Lowercase => text = text.chars().flat_map(char::to_lowercase).collect(),
+                Step::Strip { left, right } => {
+                    let stripped = if *left { text.trim_start() } else { &text };
+                    let stripped = if *right { stripped.trim_end() } else { stripped };
+                    text = Cow::Owned(stripped.to_owned());
+                }
+                Step::Prepend(_) if text.is_empty() => {}
+                Step::Prepend(first) => text = Cow::Owned([first, &*text].concat()),
                 Step::Replace(pattern, content) => {
-                    let found = Found(pattern.find(text.get(), clock)?);
-                    let matches = found.0.iter().filter(|(_, is_match)| *is_match).count();
+                    let cuts = pattern.find(&text, clock)?;
+                    let matches = cuts.iter().filter(|(_, is_match)| *is_match).count();
                     limit(matches.saturating_mul(content.len()))?;
                     if matches > 0 {
-                        text.replace(&found, content)?;
+                        let part = |&((start, end), is_match): &((usize, usize), bool)| {
+                            if is_match { content } else { text.get(start..end).unwrap_or_default() }
+                        };
+                        text = Cow::Owned(cuts.iter().map(part).collect());
                     }
                 }
             }
             limit(text.len())?;
         }
-        Ok(())
+        Ok(text)
+    }
+}
+
+impl Form {
+    fn of(self, text: &str) -> String {
+        let mut text = NormalizedString::from(text);
+        let text = match self {
+            Self::Nfc => text.nfc(),
+            Self::Nfd => text.nfd(),
+            Self::Nfkc => text.nfkc(),
+            Self::Nfkd => text.nfkd(),
+        };
+        text.get().to_owned()
     }
 }
 

@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use fancy_regex::{Regex, RegexBuilder};
-use tokenizers::tokenizer::pattern::Pattern as Find;
 
 use super::error::TextError;
 use crate::quoted::quoted;
@@ -85,15 +84,6 @@ impl Pattern {
             cuts.push(((end, text.len()), false));
         }
         Ok(cuts)
-    }
-}
-
-/// Matches found before, in the form in which the `tokenizers` crate takes a pattern.
-pub(crate) struct Found(pub(crate) Cuts);
-
-impl Find for &Found {
-    fn find_matches(&self, _: &str) -> tokenizers::Result<Cuts> {
-        Ok(self.0.clone())
     }
 }
 

@@ -1,9 +1,9 @@
-//! From text to token ids: normalise, cut into words, merge.
+//! From text to token ids: find added tokens, normalise, cut into words, merge.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::borrow::Cow;
 
+use tokenizers::Model as _;
 use tokenizers::models::bpe::BPE;
-use tokenizers::{Model as _, NormalizedString, OffsetReferential, OffsetType, PreTokenizedString, Token};
 
 use super::byte_level::char_of_byte;
 use super::error::TextError;
@@ -16,11 +16,11 @@ use super::words::Words;
 const REPLACEMENT: &str = "\u{FFFD}";
 
 /// The bytes that a byte-level vocabulary has a token for.
-pub(crate) type KnownBytes = Box<[bool; 256]>;
+type KnownBytes = Box<[bool; 256]>;
 
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    normalizer: Normalizer,
+    pub(crate) normalizer: Normalizer,
     words: Words,
     /// For a byte-level vocabulary that lacks bytes.
     known: Option<KnownBytes>,
@@ -35,8 +35,6 @@ pub(crate) struct Added<'t> {
     /// A character that keeps text from matching, and is no part of it; see [`super::encode_chat`].
     pub(crate) mark: Option<char>,
 }
-
-type Piece = (NormalizedString, Option<Vec<Token>>);
 
 impl Pipeline {
     pub(crate) fn new(normalizer: Normalizer, words: Words, model: BPE) -> Self {
@@ -60,81 +58,79 @@ impl Pipeline {
         added: Option<Added<'_>>,
         ids: &mut Vec<u32>,
     ) -> Result<(), TextError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        // The crate panics where its own bookkeeping of offsets goes wrong. Text and tokenizer come from outside, so
-        // that may cost this one text, never the process.
-        let tokenized = catch_unwind(AssertUnwindSafe(|| self.tokenize(text, added)));
-        let tokenized = tokenized.map_err(|_| TextError::Tokenizer("it panicked".into()))?;
-        let tokenized = tokenized.map_err(|e| match e.downcast::<TextError>() {
-            Ok(error) => *error,
-            Err(other) => TextError::Tokenizer(other.to_string()),
-        })?;
-        for (_, _, tokens) in tokenized.get_splits(OffsetReferential::Normalized, OffsetType::None) {
-            ids.extend(tokens.iter().flatten().map(|token| token.id));
+        let clock = Clock::start();
+        let Some(Added { table, mark }) = added else {
+            let normal = self.normalizer.apply(text, clock)?;
+            return self.merge(normal, true, clock, ids);
+        };
+        for stretch in table.find(text, Matching::Raw) {
+            let Some(token) = stretch.token else {
+                let (piece, first) =
+                    (text.get(stretch.start..stretch.end).unwrap_or_default(), stretch.start == 0);
+                self.encode_piece(piece, first, table, mark, clock, ids)?;
+                continue;
+            };
+            ids.push(token.id);
         }
         Ok(())
     }
 
-    fn tokenize(&self, text: &str, added: Option<Added<'_>>) -> tokenizers::Result<PreTokenizedString> {
-        let clock = Clock::start();
-        let mut cut = PreTokenizedString::from(text);
-        if let Some(Added { table, .. }) = added {
-            cut.split(|_, piece| take_out(piece, table, Matching::Raw, false))?;
+    /// Appends the ids of a piece without tokens that are found in the text as given.
+    fn encode_piece(
+        &self,
+        piece: &str,
+        first: bool,
+        table: &SpecialTable,
+        mark: Option<char>,
+        clock: Clock,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), TextError> {
+        if !table.has(Matching::Normalized) {
+            let piece = without(mark, Cow::Borrowed(piece));
+            let normal = self.normalizer.apply(&piece, clock)?;
+            return self.merge(normal, first, clock, ids);
         }
-        cut.split(|_, mut piece| {
-            let table = added.map(|added| added.table).filter(|table| table.has(Matching::Normalized));
-            let mark = added.and_then(|added| added.mark).filter(|&mark| piece.get().contains(mark));
-            if let (Some(mark), None) = (mark, table) {
-                piece.filter(|c| c != mark);
-            }
-            self.normalizer.apply(&mut piece, clock)?;
-            let Some(table) = table else { return Ok(vec![(piece, None)]) };
-            let verbatim = added.is_some_and(|added| added.mark.is_some());
-            let mut pieces = take_out(piece, table, Matching::Normalized, verbatim)?;
-            if let Some(mark) = mark {
-                for (text, _) in pieces.iter_mut().filter(|(_, tokens)| tokens.is_none()) {
-                    text.filter(|c| c != mark);
-                }
-            }
-            Ok(pieces)
-        })?;
-        if let Some(known) = &self.known {
-            cut.split(|_, mut piece| {
-                replace_unknown(&mut piece, known)?;
-                Ok([piece])
-            })?;
+        let normal = self.normalizer.apply(piece, clock)?;
+        for stretch in table.find(&normal, Matching::Normalized) {
+            let Some(token) = stretch.token else {
+                let text = normal.get(stretch.start..stretch.end).unwrap_or_default();
+                let text = without(mark, Cow::Borrowed(text));
+                self.merge(text, first && stretch.start == 0, clock, ids)?;
+                continue;
+            };
+            ids.push(token.id);
         }
-        self.words.cut(&mut cut, clock)?;
-        cut.tokenize(|word| self.model.tokenize(word.get()))?;
-        Ok(cut)
+        Ok(())
+    }
+
+    /// Appends the ids of normalised text.
+    fn merge(
+        &self,
+        text: Cow<'_, str>,
+        first: bool,
+        clock: Clock,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), TextError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let text = match &self.known {
+            Some(known) => replace_unknown(text, known)?,
+            None => text,
+        };
+        for (word, _) in self.words.cut(text, first, clock)? {
+            let tokens = self.model.tokenize(&word).map_err(|e| TextError::Tokenizer(e.to_string()))?;
+            ids.extend(tokens.iter().map(|token| token.id));
+        }
+        Ok(())
     }
 }
 
-/// Takes the added tokens out of a piece. `verbatim`: only where the text had them before it was normalised, so that
-/// nothing but the token's own spelling, which is guarded, becomes the token.
-fn take_out(
-    piece: NormalizedString,
-    table: &SpecialTable,
-    matching: Matching,
-    verbatim: bool,
-) -> tokenizers::Result<Vec<Piece>> {
-    use tokenizers::normalizer::Range;
-    let found = table.find(piece.get(), matching);
-    if found.iter().all(|found| found.token.is_none()) {
-        return Ok(vec![(piece, None)]);
+fn without(mark: Option<char>, text: Cow<'_, str>) -> Cow<'_, str> {
+    match mark.filter(|&mark| text.contains(mark)) {
+        Some(mark) => Cow::Owned(text.replace(mark, "")),
+        None => text,
     }
-    let slice = |start, end| {
-        let cut = piece.slice(Range::Normalized(start..end));
-        cut.ok_or_else(|| format!("cannot cut a text at bytes {start} to {end}"))
-    };
-    let pieces = found.into_iter().map(|found| {
-        let text = slice(found.start, found.end)?;
-        let id = found.token.filter(|token| !verbatim || text.get_original().contains(&*token.text));
-        Ok((text, id.map(|token| vec![Token::new(token.id, String::new(), (0, 0))])))
-    });
-    pieces.collect()
 }
 
 fn missing_byte(c: char, known: &[bool; 256]) -> Option<u8> {
@@ -142,12 +138,12 @@ fn missing_byte(c: char, known: &[bool; 256]) -> Option<u8> {
 }
 
 /// Writes U+FFFD for every character that has a byte without a token.
-fn replace_unknown(text: &mut NormalizedString, known: &[bool; 256]) -> Result<(), TextError> {
-    let unknown = text.get().chars().find_map(|c| Some((c, missing_byte(c, known)?)));
-    let Some((character, byte)) = unknown else { return Ok(()) };
+fn replace_unknown<'t>(text: Cow<'t, str>, known: &[bool; 256]) -> Result<Cow<'t, str>, TextError> {
+    let unknown = text.chars().find_map(|c| Some((c, missing_byte(c, known)?)));
+    let Some((character, byte)) = unknown else { return Ok(text) };
     if REPLACEMENT.bytes().any(|byte| !known[usize::from(byte)]) {
         return Err(TextError::Unencodable { character, byte });
     }
-    text.map(|c| if missing_byte(c, known).is_some() { char::REPLACEMENT_CHARACTER } else { c });
-    Ok(())
+    let replace = |c| if missing_byte(c, known).is_some() { char::REPLACEMENT_CHARACTER } else { c };
+    Ok(text.chars().map(replace).collect())
 }

@@ -1,7 +1,9 @@
 //! Methods of Python's strings, lists and maps that chat templates call.
 
-use minijinja::value::{Value, ValueKind, from_args};
+use minijinja::value::{Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
+
+use super::python_strings::layout_method;
 
 /// Called by the template engine for a method it does not know.
 pub(crate) fn python_method(
@@ -42,7 +44,15 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
             let most = most.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
             Value::from(split(text, separator, most, method == "rsplit")?)
         }
-        "splitlines" => none().map(|()| text.lines().map(Value::from).collect())?,
+        "splitlines" => {
+            let (keep_ends,): (Option<bool>,) = from_args(args)?;
+            let line = |line: &str| -> Value {
+                let bare =
+                    line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
+                Value::from(if keep_ends == Some(true) { line } else { bare })
+            };
+            text.split_inclusive('\n').map(line).collect()
+        }
         "startswith" | "endswith" => {
             let (affix,): (Value,) = from_args(args)?;
             let matches = |affix: &Value| match affix.as_str() {
@@ -77,9 +87,15 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
             state.consume_fuel(times.saturating_mul(new.len() as u64) / 64)?;
             Value::from(text.replacen(old, new, most))
         }
-        "find" | "rfind" => {
+        "find" | "rfind" | "index" | "rindex" => {
             let (part,): (&str,) = from_args(args)?;
-            let at = if method == "find" { text.find(part) } else { text.rfind(part) };
+            let at = if matches!(method, "find" | "index") { text.find(part) } else { text.rfind(part) };
+            if at.is_none() && method.ends_with("index") {
+                return Err(Error::new(
+                    ErrorKind::InvalidOperation,
+                    format!("{method}: the text has no such part"),
+                ));
+            }
             // Python counts characters, not bytes.
             let at = at.and_then(|at| text.get(..at)).map(|before| before.chars().count() as i64);
             Value::from(at.unwrap_or(-1))
@@ -110,7 +126,7 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
         "isascii" => none().map(|()| text.is_ascii().into())?,
         "isupper" => none().map(|()| has_only_case(text, char::is_uppercase, char::is_lowercase).into())?,
         "islower" => none().map(|()| has_only_case(text, char::is_lowercase, char::is_uppercase).into())?,
-        _ => return Err(unknown()),
+        _ => return layout_method(state, text, method, args)?.ok_or_else(unknown),
     })
 }
 
@@ -128,7 +144,7 @@ fn map_method(map: &Value, method: &str, args: &[Value]) -> Result<Value, Error>
         Ok(match method {
             "keys" => key,
             "values" => map.get_item(&key)?,
-            _ => Value::from(vec![key.clone(), map.get_item(&key)?]),
+            _ => Value::from(Tuple::from(vec![key.clone(), map.get_item(&key)?])),
         })
     };
     map.try_iter()?.map(entry).collect::<Result<Vec<Value>, Error>>().map(Value::from)

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 
+use super::sentence_piece::SPACE;
+use super::spellings::Spellings;
 use super::vocabulary::TokenKind;
 
 /// Whether the text of a special token becomes that token.
@@ -25,6 +27,8 @@ pub(crate) struct SpecialToken {
     pub(crate) text: Box<str>,
     pub(crate) id: u32,
     pub(crate) kind: TokenKind,
+    /// Whether it was in the vocabulary from the beginning, as a piece of text, and not added to it later.
+    pub(crate) is_piece: bool,
     /// Whether it is looked for before or after the text is normalised.
     pub(crate) matching: Matching,
     /// Takes the white space before it in.
@@ -47,7 +51,16 @@ pub(crate) enum Matching {
 impl SpecialToken {
     pub(crate) fn new(text: &str, id: u32, kind: TokenKind) -> Self {
         let text = text.into();
-        Self { text, id, kind, matching: Matching::Raw, lstrip: false, rstrip: false, single_word: false }
+        Self {
+            text,
+            id,
+            kind,
+            is_piece: false,
+            matching: Matching::Raw,
+            lstrip: false,
+            rstrip: false,
+            single_word: false,
+        }
     }
 }
 
@@ -91,7 +104,7 @@ impl SpecialTable {
 
     /// Whether any token is matched like this.
     pub(crate) fn has(&self, matching: Matching) -> bool {
-        !self.spellings(matching).sorted.is_empty()
+        !self.spellings(matching).is_empty()
     }
 
     fn spellings(&self, matching: Matching) -> &Spellings {
@@ -116,15 +129,21 @@ impl SpecialTable {
 
     /// Whether `text` is a proper beginning of a special token of a kind that `matches`.
     pub(crate) fn is_beginning_of_one(&self, text: &str, matches: impl Fn(&SpecialToken) -> bool) -> bool {
-        self.written
-            .beginning_with(text)
-            .iter()
-            .any(|(spelling, t)| spelling.len() > text.len() && matches(t))
+        self.written.begins_one(text, &matches)
+    }
+
+    /// Whether normalised `text` ends with a proper beginning of a token that `matches`.
+    pub(crate) fn ends_with_beginning(&self, text: &str, matches: impl Fn(&SpecialToken) -> bool) -> bool {
+        let tail = text.len().saturating_sub(self.normalized.longest());
+        let tails = text.char_indices().map(|(at, _)| at).filter(|&at| at >= tail);
+        // White space, which a normalizer may put in front of a token, makes no token of what follows it.
+        let tails = tails.filter_map(|at| text.get(at..)).filter(|tail| !is_space(tail));
+        tails.into_iter().any(|tail| self.normalized.begins_one(tail, &matches))
     }
 
     /// Length in bytes of the longest special token.
     pub(crate) fn longest(&self) -> usize {
-        self.written.sorted.iter().map(|(spelling, _)| spelling.len()).max().unwrap_or(0)
+        self.written.longest()
     }
 
     /// Cuts `text` at its special tokens: leftmost first, and of those that begin at one place the longest.
@@ -165,57 +184,9 @@ impl SpecialTable {
     }
 }
 
-/// Texts of tokens in order, so that all with a common beginning are neighbours.
-#[derive(Debug, Default)]
-struct Spellings {
-    sorted: Vec<(Box<str>, SpecialToken)>,
-    /// First and last place for every first byte. Few bytes begin a special token, so most places cost one lookup.
-    by_first: Vec<(usize, usize)>,
-}
-
-impl Spellings {
-    fn new(mut spellings: Vec<(Box<str>, SpecialToken)>) -> Self {
-        spellings.retain(|(text, _)| !text.is_empty());
-        spellings.sort_by(|(a, _), (b, _)| a.cmp(b));
-        spellings.dedup_by(|(a, _), (b, _)| a == b);
-        let first = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
-        let place = |byte: usize| spellings.partition_point(|(text, _)| usize::from(first(text)) < byte);
-        let by_first = (0..=255).map(|byte| (place(byte), place(byte + 1))).collect();
-        Self { sorted: spellings, by_first }
-    }
-
-    fn range(&self, first: u8) -> &[(Box<str>, SpecialToken)] {
-        let (from, to) = self.by_first.get(usize::from(first)).copied().unwrap_or((0, 0));
-        self.sorted.get(from..to).unwrap_or_default()
-    }
-
-    fn beginning_with(&self, text: &str) -> &[(Box<str>, SpecialToken)] {
-        let Some(&first) = text.as_bytes().first() else { return &[] };
-        let range = self.range(first);
-        let from = range.partition_point(|(spelling, _)| &**spelling < text);
-        let until = range.partition_point(|(spelling, _)| &**spelling < text || spelling.starts_with(text));
-        range.get(from..until).unwrap_or_default()
-    }
-
-    fn longest_at_start(&self, text: &str) -> Option<(&str, &SpecialToken)> {
-        let bytes = text.as_bytes();
-        let mut range = self.range(*bytes.first()?);
-        let mut longest = None;
-        for length in 1.. {
-            // Here all of `range` begin with the text's first `length` bytes; the shortest comes first.
-            let Some((spelling, token)) = range.first() else { break };
-            if spelling.len() == length {
-                longest = Some((&**spelling, token));
-                range = range.get(1..).unwrap_or_default();
-            }
-            let Some(next) = bytes.get(length) else { break };
-            let byte = |spelling: &str| spelling.as_bytes().get(length).copied();
-            let from = range.partition_point(|(spelling, _)| byte(spelling) < Some(*next));
-            let until = range.partition_point(|(spelling, _)| byte(spelling) <= Some(*next));
-            range = range.get(from..until).unwrap_or_default();
-        }
-        longest
-    }
+/// Whether a text is white space, however a vocabulary may spell it.
+pub(crate) fn is_space(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c == SPACE)
 }
 
 /// A letter, digit, mark or underscore: `\w` of the `regex` crate, by which the `tokenizers` crate finds words.

@@ -4,12 +4,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
+use super::python_float::python_float;
+use super::python_json::to_json;
+use super::template_date;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
-use serde::Serialize as _;
-use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
-
-use super::template_date;
 
 /// Deepest nesting that is printed.
 const MAX_DEPTH: usize = 64;
@@ -73,26 +72,31 @@ pub(crate) fn register(environment: &mut Environment<'static>, output_bytes: usi
         Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
     });
     environment.add_filter("tojson", move |value: &Value, args: Rest<Value>, kwargs: Kwargs| {
-        let indent =
-            args.first().cloned().map_or_else(|| kwargs.get::<Option<Value>>("indent"), |v| Ok(Some(v)))?;
-        // Accepted and without effect: what is beyond ASCII is written as it is, keys keep their order.
-        kwargs.get::<Option<bool>>("ensure_ascii")?;
-        kwargs.get::<Option<bool>>("sort_keys")?;
-        kwargs.assert_all_used()?;
-        let indent = indent.filter(|v| !v.is_none() && !v.is_undefined()).map(usize::try_from).transpose()?;
-        to_json(value, indent, output_bytes)
+        to_json(value, &args, &kwargs, output_bytes)
+    });
+    environment.add_filter("wordcount", |text: &str| text.split_whitespace().count());
+    // Whatever has a length and places: texts and maps too.
+    environment.add_test("sequence", |value: &Value| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String) || value.is_undefined()
     });
     environment.add_filter("string", |state: &State, value: &Value| -> Result<Value, Error> {
         if value.kind() == ValueKind::String {
             return Ok(value.clone());
         }
         printable(state, value)?;
-        Ok(Value::from(value.to_string()))
+        Ok(Value::from(as_float(value).map_or_else(|| value.to_string(), python_float)))
     });
     environment.set_formatter(|output, state, value| {
         printable(state, value)?;
-        minijinja::escape_formatter(output, state, value)
+        match as_float(value) {
+            Some(value) => output.write_str(&python_float(value)).map_err(Error::from),
+            None => minijinja::escape_formatter(output, state, value),
+        }
     });
+}
+
+fn as_float(value: &Value) -> Option<f64> {
+    if value.is_number() && !value.is_integer() { f64::try_from(value.clone()).ok() } else { None }
 }
 
 /// Refuses values that cannot be printed in reasonable time and space. A list can contain one list twice, which
@@ -103,7 +107,7 @@ fn printable(state: &State, value: &Value) -> Result<(), Error> {
     state.consume_fuel(parts as u64)
 }
 
-fn count_parts(value: &Value, depth: usize, parts: &mut usize) -> Result<(), Error> {
+pub(crate) fn count_parts(value: &Value, depth: usize, parts: &mut usize) -> Result<(), Error> {
     *parts += 1;
     if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
         return Ok(());
@@ -119,43 +123,6 @@ fn count_parts(value: &Value, depth: usize, parts: &mut usize) -> Result<(), Err
         count_parts(&item, depth + 1, parts)?;
     }
     Ok(())
-}
-
-/// JSON as Python's `json.dumps(value, ensure_ascii=False, indent=indent)` writes it.
-fn to_json(value: &Value, indent: Option<usize>, limit: usize) -> Result<Value, Error> {
-    count_parts(value, 0, &mut 0)?;
-    let mut output = BoundedOutput::new(limit);
-    let written = match indent {
-        Some(width) if width > 16 => {
-            return Err(Error::new(ErrorKind::InvalidOperation, "indent is above 16"));
-        }
-        Some(width) => {
-            let spaces = " ".repeat(width);
-            let formatter = PrettyFormatter::with_indent(spaces.as_bytes());
-            value.serialize(&mut Serializer::with_formatter(&mut output, formatter))
-        }
-        None => value.serialize(&mut Serializer::with_formatter(&mut output, PythonSpacing)),
-    };
-    let failed = |e: &dyn fmt::Display| Error::new(ErrorKind::BadSerialization, e.to_string());
-    written.map_err(|e| failed(&e))?;
-    Ok(Value::from(String::from_utf8(output.into_bytes()).map_err(|e| failed(&e))?))
-}
-
-/// One line, with a space after commas and colons.
-struct PythonSpacing;
-
-impl Formatter for PythonSpacing {
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
-    }
 }
 
 /// The function `strftime_now(format)` at a given time, in UTC.

@@ -1,5 +1,6 @@
 //! A model's tokenizer: text to token ids and back.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tokenizers::models::bpe::{BPE, Vocab};
 use super::byte_level::bytes_of_token;
 use super::error::{TextError, VocabularyFault};
 use super::normalize::{Normalizer, NormalizerSource};
-use super::pattern::PatternSource;
+use super::pattern::{Clock, PatternSource};
 use super::pipeline::{Added, Pipeline};
 use super::pre_tokenizer::PreTokenizer;
 use super::prompt_frame::PromptFrame;
@@ -169,7 +170,7 @@ impl Tokenizer {
         self.tokens.len()
     }
 
-    /// A token as the vocabulary spells it.
+    /// A token as the vocabulary spells it; `None` for an id outside it, or for a hole in it.
     pub fn token(&self, id: u32) -> Option<&str> {
         self.tokens.get(id as usize).map(String::as_str).filter(|token| !token.is_empty())
     }
@@ -202,6 +203,11 @@ impl Tokenizer {
     /// The tokens after which an answer is over: `eos`, `eot`, and the control tokens with a name that means it.
     pub fn end_tokens(&self) -> impl Iterator<Item = u32> + '_ {
         self.ends.iter().copied()
+    }
+
+    /// The text as the model's normalizer leaves it.
+    pub(crate) fn normalised<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, TextError> {
+        self.pipeline.normalizer.apply(text, Clock::start())
     }
 
     pub(crate) fn special(&self) -> &SpecialTable {

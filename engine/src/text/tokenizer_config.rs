@@ -20,8 +20,6 @@ pub(crate) struct TokenizerConfig {
     mask_token: Option<TokenName>,
     additional_special_tokens: Option<Vec<TokenName>>,
     extra_special_tokens: Option<Value>,
-    pub(crate) add_bos_token: Option<bool>,
-    pub(crate) add_eos_token: Option<bool>,
     added_tokens_decoder: Option<BTreeMap<u32, AddedTokenSource>>,
     pub(crate) chat_template: Option<TemplateSource>,
 }

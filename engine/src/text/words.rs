@@ -1,18 +1,20 @@
 //! How text is cut into words before tokens are merged.
 
-use serde::Deserialize;
-use tokenizers::pre_tokenizers::PreTokenizerWrapper;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::digits::Digits;
-use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
-use tokenizers::pre_tokenizers::punctuation::Punctuation;
-use tokenizers::tokenizer::pattern::Invert;
-use tokenizers::{PreTokenizedString, PreTokenizer as _, SplitDelimiterBehavior};
+use std::borrow::Cow;
 
+use serde::Deserialize;
+use tokenizers::SplitDelimiterBehavior;
+use tokenizers::pre_tokenizers::metaspace::PrependScheme;
+
+use super::byte_level::char_of_byte;
+use super::delimiters::{delimited, flip};
 use super::error::TextError;
-use super::pattern::{Clock, Found, Pattern, PatternSource};
+use super::pattern::{Clock, Cuts, Pattern, PatternSource};
 use super::pre_tokenizer::GPT2_PATTERN;
 use super::sentence_piece::SPACE;
+
+/// Signs that are no letters or digits: those of Unicode's punctuation, and all such of ASCII.
+const PUNCTUATION_PATTERN: &str = r"[\p{P}!-/:-@\[-`{-~]";
 
 /// Most steps.
 const MAX_STEPS: usize = 64;
@@ -71,10 +73,53 @@ pub(crate) struct Words {
 
 #[derive(Debug)]
 enum Step {
-    Crate(PreTokenizerWrapper),
+    /// A space in front of every word that has none.
     PrefixSpace,
-    Split { pattern: Pattern, behavior: SplitDelimiterBehavior, invert: bool },
+    Split {
+        delimiter: Delimiter,
+        behavior: SplitDelimiterBehavior,
+        invert: bool,
+    },
+    Metaspace {
+        replacement: char,
+        scheme: PrependScheme,
+        split: bool,
+    },
+    /// Every byte as a character.
+    Bytes,
 }
+
+#[derive(Debug)]
+enum Delimiter {
+    Pattern(Pattern),
+    Digit,
+}
+
+impl Delimiter {
+    fn find(&self, text: &str, clock: Clock) -> Result<Cuts, TextError> {
+        match self {
+            Self::Pattern(pattern) => pattern.find(text, clock),
+            Self::Digit => {
+                let chars = text.char_indices().map(|(at, c)| ((at, at + c.len_utf8()), c.is_numeric()));
+                Ok(join_others(chars))
+            }
+        }
+    }
+}
+
+/// Joins neighbours that are no matches.
+fn join_others(cuts: impl Iterator<Item = ((usize, usize), bool)>) -> Cuts {
+    cuts.fold(Cuts::new(), |mut joined, ((start, end), is_match)| {
+        match joined.last_mut() {
+            Some(((_, last), false)) if !is_match => *last = end,
+            _ => joined.push(((start, end), is_match)),
+        }
+        joined
+    })
+}
+
+/// A word, and whether the whole text begins with it.
+pub(crate) type Word<'t> = (Cow<'t, str>, bool);
 
 impl Words {
     pub(crate) fn new(source: Option<&WordsSource>) -> Result<Self, TextError> {
@@ -87,25 +132,25 @@ impl Words {
 
     /// Whether words are written in the byte-level alphabet.
     pub(crate) fn is_byte_level(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Crate(PreTokenizerWrapper::ByteLevel(_))))
+        self.steps.iter().any(|step| matches!(step, Step::Bytes))
     }
 
     /// Cuts at every match of a regular expression.
     pub(crate) fn split(mut self, pattern: &str) -> Result<Self, TextError> {
-        let behavior = SplitDelimiterBehavior::Isolated;
-        self.push(Step::Split { pattern: Pattern::regex(pattern)?, behavior, invert: false })?;
+        let delimiter = Delimiter::Pattern(Pattern::regex(pattern)?);
+        self.push(Step::Split { delimiter, behavior: isolated(), invert: false })?;
         Ok(self)
     }
 
     /// Makes a word of every digit.
     pub(crate) fn digits(mut self) -> Result<Self, TextError> {
-        self.push(Step::Crate(Digits::new(true).into()))?;
+        self.push(Step::Split { delimiter: Delimiter::Digit, behavior: isolated(), invert: false })?;
         Ok(self)
     }
 
     /// Writes words in the byte-level alphabet.
     pub(crate) fn bytes(mut self) -> Result<Self, TextError> {
-        self.push(Step::Crate(ByteLevel::new(false, false, false).into()))?;
+        self.push(Step::Bytes)?;
         Ok(self)
     }
 
@@ -122,8 +167,8 @@ impl Words {
         match source {
             Source::Sequence { pretokenizers } => pretokenizers.iter().try_for_each(|p| self.add(p)),
             Source::Split { pattern, behavior, invert } => {
-                let pattern = Pattern::new(pattern)?;
-                self.push(Step::Split { pattern, behavior: *behavior, invert: *invert })
+                let delimiter = Delimiter::Pattern(Pattern::new(pattern)?);
+                self.push(Step::Split { delimiter, behavior: *behavior, invert: *invert })
             }
             Source::ByteLevel { add_prefix_space, use_regex } => {
                 if *add_prefix_space {
@@ -134,39 +179,94 @@ impl Words {
                 Ok(())
             }
             Source::Digits { individual_digits } => {
-                self.push(Step::Crate(Digits::new(*individual_digits).into()))
+                let behavior =
+                    if *individual_digits { isolated() } else { SplitDelimiterBehavior::Contiguous };
+                self.push(Step::Split { delimiter: Delimiter::Digit, behavior, invert: false })
             }
             Source::Metaspace { replacement, add_prefix_space, prepend_scheme, split } => {
                 let scheme = match (add_prefix_space, prepend_scheme) {
                     (Some(false), _) => PrependScheme::Never,
                     (_, scheme) => scheme.unwrap_or(PrependScheme::Always),
                 };
-                self.push(Step::Crate(Metaspace::new(*replacement, scheme, split.unwrap_or(true)).into()))
+                self.push(Step::Metaspace { replacement: *replacement, scheme, split: split.unwrap_or(true) })
             }
-            Source::Punctuation { behavior } => self.push(Step::Crate(Punctuation::new(*behavior).into())),
+            Source::Punctuation { behavior } => {
+                let delimiter = Delimiter::Pattern(Pattern::regex(PUNCTUATION_PATTERN)?);
+                self.push(Step::Split { delimiter, behavior: *behavior, invert: false })
+            }
         }
     }
 
-    pub(crate) fn cut(&self, text: &mut PreTokenizedString, clock: Clock) -> tokenizers::Result<()> {
+    /// Cuts a text that stands at the `first` place into words.
+    pub(crate) fn cut<'t>(
+        &self,
+        text: Cow<'t, str>,
+        first: bool,
+        clock: Clock,
+    ) -> Result<Vec<Word<'t>>, TextError> {
+        let mut words = vec![(text, first)];
         for step in &self.steps {
             match step {
-                Step::Crate(pre_tokenizer) => pre_tokenizer.pre_tokenize(text)?,
-                Step::PrefixSpace => text.normalize(|word| {
-                    if !word.get().starts_with(' ') {
-                        word.prepend(" ");
+                Step::PrefixSpace => words.iter_mut().for_each(|(word, _)| prepend(' ', word)),
+                Step::Split { delimiter, behavior, invert } => {
+                    words = each_cut(words, |word| {
+                        let cuts = delimiter.find(word, clock)?;
+                        Ok(delimited(if *invert { flip(cuts) } else { cuts }, *behavior))
+                    })?;
+                }
+                Step::Metaspace { replacement, scheme, split } => {
+                    for (word, first) in &mut words {
+                        if word.contains(' ') {
+                            *word = Cow::Owned(word.replace(' ', replacement.encode_utf8(&mut [0; 4])));
+                        }
+                        match scheme {
+                            PrependScheme::Always => prepend(*replacement, word),
+                            PrependScheme::First if *first => prepend(*replacement, word),
+                            PrependScheme::First | PrependScheme::Never => {}
+                        }
                     }
-                    Ok(())
-                })?,
-                Step::Split { pattern, behavior, invert } => text.split(|_, word| {
-                    let found = Found(pattern.find(word.get(), clock)?);
-                    if *invert {
-                        word.split(Invert(&found), *behavior)
-                    } else {
-                        word.split(&found, *behavior)
+                    if *split {
+                        let is_delimiter = |c| c == *replacement;
+                        words = each_cut(words, |word| {
+                            let starts = word.match_indices(is_delimiter).map(|(at, _)| at);
+                            let mut starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
+                            starts.dedup();
+                            let ends = starts.iter().skip(1).copied().chain([word.len()]);
+                            Ok(starts.iter().copied().zip(ends).collect())
+                        })?;
                     }
-                })?,
+                }
+                Step::Bytes => {
+                    for (word, _) in &mut words {
+                        *word = word.bytes().map(char_of_byte).collect();
+                    }
+                }
             }
         }
-        Ok(())
+        Ok(words)
     }
+}
+
+fn prepend(first: char, word: &mut Cow<'_, str>) {
+    if !word.is_empty() && !word.starts_with(first) {
+        word.to_mut().insert(0, first);
+    }
+}
+
+/// Cuts every word into the ranges that `cut` finds in it.
+fn each_cut<'t>(
+    words: Vec<Word<'t>>,
+    cut: impl Fn(&str) -> Result<Vec<(usize, usize)>, TextError>,
+) -> Result<Vec<Word<'t>>, TextError> {
+    let mut parts = Vec::with_capacity(words.len());
+    for (word, first) in words {
+        for (start, end) in cut(&word)?.into_iter().filter(|(start, end)| start < end) {
+            let part = match &word {
+                Cow::Borrowed(word) => Cow::Borrowed(word.get(start..end).unwrap_or_default()),
+                Cow::Owned(word) => Cow::Owned(word.get(start..end).unwrap_or_default().to_owned()),
+            };
+            parts.push((part, first && start == 0));
+        }
+    }
+    Ok(parts)
 }
