@@ -1,7 +1,7 @@
 //! The program with the default model, from the cache of whoever runs the tests. Without it these tests fail with the
 //! command that fetches it.
 
-#![allow(clippy::panic, reason = "tests: outside of test functions too")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests: outside of test functions too")]
 
 mod support;
 

@@ -72,16 +72,18 @@ pub(crate) fn execute(args: &ChatArgs, progress: &Progress) -> anyhow::Result<Ex
     }
     let conversation = Conversation::new(args.system.clone());
     let mut session = Session { engine, conversation, sampling, args, interrupt, totals: Totals::default() };
+    let mut outcome = ExitCode::SUCCESS;
     while let Some(text) = input.next()? {
         match session.take(&text) {
             Ok(Next::Line) => {}
             Ok(Next::Leave) => break,
             Err(error) if error.is::<ReaderGone>() => return Err(error),
             // What is wrong with one line is no reason to lose the conversation.
-            Err(error) => _ = failure::report(&error),
+            Err(error) => outcome = failure::report(&error),
         }
     }
-    Ok(ExitCode::SUCCESS)
+    // A person has read what was wrong; a program wants to know it.
+    Ok(if input.is_terminal() { ExitCode::SUCCESS } else { outcome })
 }
 
 enum Next {
@@ -227,8 +229,8 @@ impl Session<'_> {
         let Totals { answers, prompt, cached, generated, context } = self.totals;
         let (exchanges, limit) = (self.conversation.len(), self.engine.describe().context);
         line(&format!(
-            "{answers} answers: {prompt} prompt tokens, {cached} of them cached, {generated} generated | \
-             {exchanges} exchanges remembered, {context} of {limit} tokens of context"
+            "answers: {answers} | tokens: {prompt} prompt, {cached} of them cached, {generated} generated | \
+             exchanges remembered: {exchanges} | context: {context} of {limit} tokens"
         ));
     }
 }

@@ -87,7 +87,9 @@ impl Fields {
         match value.as_i64().filter(|value| range.contains(value)) {
             Some(value) => Ok(Some(value)),
             // Beyond every limit is still a number without a bound.
-            None if value.is_u64() && *most == i64::MAX => Ok(Some(i64::MAX)),
+            None if *most == i64::MAX && value.as_u64().is_some_and(|value| value > i64::MAX as u64) => {
+                Ok(Some(i64::MAX))
+            }
             None => Err(wrong(&path, &expected, &value)),
         }
     }
@@ -178,6 +180,7 @@ mod tests {
         assert_eq!(of.integer("n", 0..=5).unwrap(), Some(3));
         assert_eq!(of.integer("big", 1..=i64::MAX).unwrap(), Some(i64::MAX));
         assert_eq!(of.number("x", 0.0..=2.0).unwrap(), Some(1.5));
+        assert!(fields(r#"{"m": 0}"#).integer("m", 1..=i64::MAX).is_err());
         let error = of.integer("f", 0..=5).unwrap_err();
         assert_eq!(error.message, "`f` is 2.0; expected an integer from 0 to 5");
         of.done().unwrap();
