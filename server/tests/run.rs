@@ -106,7 +106,7 @@ fn words_are_joined_and_a_dash_reads_standard_input() {
         child.wait_with_output().unwrap()
     };
     assert_eq!(String::from_utf8(piped(b"A B").stdout).unwrap(), words);
-    for (input, part) in [(&b""[..], "the prompt is empty"), (b"A\xff", "not UTF-8")] {
+    for (input, part) in [(&b""[..], "the prompt on standard input is empty"), (b"A\xff", "not UTF-8")] {
         let output = piped(input);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains(part));

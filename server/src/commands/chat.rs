@@ -203,10 +203,7 @@ impl Session<'_> {
         }
         let forgotten = self.conversation.len() - kept.len();
         if forgotten > 0 {
-            let exchanges = if forgotten == 1 { "exchange was" } else { "exchanges were" };
-            line(&format!(
-                "(context full: the oldest {forgotten} {exchanges} forgotten; /reset begins anew)"
-            ));
+            line(&format!("(context full: oldest exchanges forgotten: {forgotten}; /reset begins anew)"));
             self.conversation = kept;
         }
         Ok(prompt)

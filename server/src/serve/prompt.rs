@@ -121,7 +121,7 @@ impl Model {
 
     fn decode(&self, ids: &[u32]) -> Result<String, ApiError> {
         let decoded = self.texts.tokenizer().decode(ids);
-        decoded.map_err(|error| ApiError::parameter("prompt", error.to_string()))
+        decoded.map_err(|error| ApiError::parameter("prompt", format!("`prompt`: {error}")))
     }
 
     fn requests(

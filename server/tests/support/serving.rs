@@ -19,9 +19,10 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Serves a file under the name `tiny`, on a free port.
+    /// Serves a file under the name `tiny`, if it gets no other, on a free port.
     pub(crate) fn start(place: &Place, model: &str, more: &[&str]) -> Self {
-        Self::run(place.command(&[&["serve", "-m", model, "--name", "tiny"][..], more].concat()))
+        let name = if more.contains(&"--name") { &[][..] } else { &["--name", "tiny"] };
+        Self::run(place.command(&[&["serve", "-m", model][..], name, more].concat()))
     }
 
     /// Serves the default model from the cache of whoever runs the tests.
