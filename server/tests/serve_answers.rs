@@ -284,6 +284,9 @@ fn tools_reach_a_template_that_knows_them() {
     assert_eq!(prompt_tokens(json!({ "tools": tools, "tool_choice": "auto" })), 5);
     assert_eq!(prompt_tokens(json!({ "tools": tools, "tool_choice": "none" })), 4);
     assert_eq!(prompt_tokens(json!({ "chat_template_kwargs": { "LATE": "XYZ" } })), 7);
+    // What the server sets is not for clients to set.
+    let own = json!({ "messages": [], "tools": tools, "add_generation_prompt": false });
+    assert_eq!(prompt_tokens(json!({ "chat_template_kwargs": own })), 4);
 }
 
 #[test]

@@ -65,11 +65,11 @@ pub(crate) struct ServeArgs {
     max_body: usize,
 
     /// Seconds in which a request has to arrive
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, help_heading = "Limits")]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits")]
     read_timeout: Duration,
 
     /// Seconds that running requests have to end when the server is to stop
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, help_heading = "Limits")]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits")]
     shutdown_timeout: Duration,
 
     /// The most tokens of prompt and answer together [default: the model's own, up to 8192]

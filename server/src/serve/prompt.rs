@@ -6,6 +6,7 @@ use super::request::{ChatRequest, CompletionPrompt, CompletionRequest, Generatio
 use super::sampling_defaults::SamplingDefaults;
 use super::wire::Dialect;
 use axum::http::StatusCode;
+use halite_engine::schedule::AdmissionError;
 use halite_engine::text::ChatTemplate;
 use halite_engine::{Engine, EngineError, ModelTexts, Request};
 use std::time::SystemTime;
@@ -90,6 +91,7 @@ impl Model {
         let mut input = self.texts.chat_input(messages);
         (input.tools, input.variables, input.now) = (tools, variables, Some(SystemTime::now()));
         let prompt = self.texts.chat_prompt(&input).map_err(|error| about("messages", &error))?;
+        self.check_length(&prompt, "messages")?;
         let requests = self.requests(&generation, vec![prompt], self.context)?;
         Ok(Prepared::new(Dialect::Chat, requests, generation, Vec::new()))
     }
@@ -110,6 +112,8 @@ impl Model {
                     (ids, text)
                 }
             };
+            // Before anything of it is copied.
+            self.check_length(&prompt_ids, "prompt")?;
             ids.push(prompt_ids);
             if echo {
                 echoes.extend(std::iter::repeat_n(text, generation.n));
@@ -117,6 +121,15 @@ impl Model {
         }
         let requests = self.requests(&generation, ids, COMPLETION_TOKENS)?;
         Ok(Prepared::new(Dialect::Completion, requests, generation, echoes))
+    }
+
+    /// The engine's own check, early: a prompt is copied for each of its answers.
+    fn check_length(&self, prompt: &[u32], param: &str) -> Result<(), ApiError> {
+        let (got, limit) = (prompt.len(), self.context.saturating_sub(1));
+        if got <= limit {
+            return Ok(());
+        }
+        Err(about(param, &AdmissionError::PromptExceedsContext { limit, got }.into()))
     }
 
     fn decode(&self, ids: &[u32]) -> Result<String, ApiError> {

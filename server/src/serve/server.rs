@@ -76,6 +76,20 @@ impl ServeOptions {
 /// A server that listens.
 ///
 /// It has a port before it has a model, and answers 503 until [`serve`](Self::serve).
+///
+/// ```no_run
+/// use halite_engine::{Engine, EngineOptions};
+/// use halite_server::serve::{SamplingDefaults, ServeOptions, Server};
+///
+/// # fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = ServeOptions::new("my-model").defaults(SamplingDefaults::new().temperature(0.7));
+/// let mut server = Server::bind("127.0.0.1", 8080, options)?;
+/// let device = halite_cpu::Cpu::new(halite_cpu::Options::default())?;
+/// server.serve(Engine::load(device, "model.gguf", &EngineOptions::new(), &mut |_| {})?)?;
+/// server.run()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Server {
     runtime: Runtime,
