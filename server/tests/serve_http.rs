@@ -153,6 +153,45 @@ fn connections_serve_one_request_after_the_other() {
     assert_eq!(reader.read(&mut [0]).unwrap(), 0, "closed, as it was asked");
 }
 
+/// Answers that need no body: the connection is as good afterwards as after any other, or said to end.
+#[test]
+fn a_connection_outlives_a_refusal() {
+    let place = Place::new();
+    let server = Serving::start(&place, &place.model(), &["--max-body", "100000"]);
+    let padded = [&body()[..], " ".repeat(90_000).as_bytes()].concat();
+    let large = " ".repeat(3_000_000).into_bytes();
+    let html = "content-type: text/html";
+    for (method, path, headers, sent, status) in [
+        ("POST", "/nowhere", &[][..], &padded, 404),
+        ("POST", "/health", &[], &padded, 405),
+        ("GET", "/health", &[], &padded, 200),
+        ("GET", "/v1/models", &[], &padded, 200),
+        ("POST", COMPLETIONS, &[html], &padded, 415),
+        ("POST", COMPLETIONS, &[], &large, 413),
+        ("POST", "/nowhere", &[], &large, 404),
+    ] {
+        let mut stream = connect(server.address);
+        let whole = text(method, path, headers, Some(sent));
+        let (first, second) = whole.split_at(whole.len() - 50_000);
+        // The rest comes when the answer might have been given already.
+        stream.write_all(first).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        stream.write_all(second).unwrap();
+        let mut again = stream.try_clone().unwrap();
+        let (response, reader) = Incoming::head(stream).finish();
+        assert_eq!(response.status, status, "{method} {path}");
+        assert_eq!(response.header("connection"), None, "{method} {path}");
+        again.write_all(&text("POST", COMPLETIONS, &[], Some(&body()))).unwrap();
+        Incoming::next(reader).unwrap().response().ok();
+    }
+    // What will not be waited for.
+    let mut stream = connect(server.address);
+    stream.write_all(b"POST /nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n").unwrap();
+    let (response, mut reader) = Incoming::head(stream).finish();
+    assert_eq!((response.status, response.header("connection")), (404, Some("close")));
+    assert_eq!(reader.read(&mut [0]).unwrap_or(0), 0);
+}
+
 #[test]
 fn nonsense_closes_the_connection_and_nothing_else() {
     let place = Place::new();

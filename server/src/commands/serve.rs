@@ -127,8 +127,7 @@ pub(crate) fn execute(args: &ServeArgs, progress: &Progress) -> anyhow::Result<(
         example(&address.to_string(), &name, has_template, !open_to_all),
     );
     // A server without a reader of its output is still a server.
-    _ = output::write(&ready);
-    server.run().context("cannot watch for signals")
+    server.run(|| _ = output::write(&ready)).context("cannot watch for signals")
 }
 
 /// A model's name, or of a file the stem.

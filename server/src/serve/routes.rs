@@ -1,6 +1,7 @@
 //! Paths, and what answers them.
 
 use super::answers::Answers;
+use super::body::Unread;
 use super::error::{ApiError, echo};
 use super::job::EngineClient;
 use super::limits::Limits;
@@ -10,8 +11,8 @@ use super::request_log::RequestLog;
 use super::shared::{Shared, Status};
 use super::wire::{self, Envelope};
 use super::{auth, body, collect, request_log, stream};
-use axum::extract::{Path, Request, State};
-use axum::http::{Method, StatusCode, Uri};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router, middleware};
@@ -55,6 +56,7 @@ pub(super) fn router(app: &Arc<App>) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(app), auth::check))
+        .layer(middleware::from_fn(body::read_to_the_end))
         .layer(middleware::from_fn(request_log::log))
         .with_state(Arc::clone(app))
 }
@@ -87,28 +89,31 @@ async fn model(State(app): Shares, Path(id): Path<String>) -> Result<Response, A
 async fn chat(
     State(app): Shares,
     Extension(log): Extension<Arc<RequestLog>>,
-    request: Request,
+    Extension(unread): Extension<Unread>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(&app, log, request, |model, body| model.chat(parse_chat(body)?)).await
+    answer(&app, log, &unread, &headers, |model, body| model.chat(parse_chat(body)?)).await
 }
 
 async fn completion(
     State(app): Shares,
     Extension(log): Extension<Arc<RequestLog>>,
-    request: Request,
+    Extension(unread): Extension<Unread>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(&app, log, request, |model, body| model.completion(parse_completion(body)?)).await
+    answer(&app, log, &unread, &headers, |model, body| model.completion(parse_completion(body)?)).await
 }
 
 /// From a body to a response. Whatever can be wrong with a request is found before a stream begins.
 async fn answer(
     app: &App,
     log: Arc<RequestLog>,
-    request: Request,
+    unread: &Unread,
+    headers: &HeaderMap,
     prepare: fn(&Model, &[u8]) -> Result<Prepared, ApiError>,
 ) -> Result<Response, ApiError> {
     let Serving { model, engine } = app.serving()?;
-    let body = body::read(request, &app.limits).await?;
+    let body = body::read(headers, unread, &app.limits).await?;
     let of_task = Arc::clone(model);
     let task = tokio::task::spawn_blocking(move || prepare(&of_task, &body));
     let prepared = task.await.map_err(|_| ApiError::internal("the request could not be read"))??;

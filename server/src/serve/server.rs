@@ -86,7 +86,7 @@ impl ServeOptions {
 /// let mut server = Server::bind("127.0.0.1", 8080, options)?;
 /// let device = halite_cpu::Cpu::new(halite_cpu::Options::default())?;
 /// server.serve(Engine::load(device, "model.gguf", &EngineOptions::new(), &mut |_| {})?)?;
-/// server.run()?;
+/// server.run(|| println!("ready"))?;
 /// # Ok(())
 /// # }
 /// ```
@@ -150,17 +150,20 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until Ctrl-C or SIGTERM, then stops as [`stop`](Self::stop) does; a second one hurries it.
+    /// Serves until Ctrl-C or SIGTERM, then stops as [`stop`](Self::stop) does; a second one hurries it. `ready` is
+    /// called once signals are watched.
     ///
     /// # Errors
     /// Signals cannot be watched.
-    pub fn run(self) -> io::Result<()> {
-        self.runtime.block_on(async { signal()?.await })?;
-        let hurry = self.runtime.block_on(async { signal() })?;
+    pub fn run(self, ready: impl FnOnce()) -> io::Result<()> {
+        let mut signals = {
+            let _runtime = self.runtime.enter();
+            Signals::watch()?
+        };
+        ready();
+        self.runtime.block_on(signals.next());
         tracing::info!("finishing what runs; once more to hurry");
-        self.end(async {
-            _ = hurry.await;
-        });
+        self.end(async move { signals.next().await });
         Ok(())
     }
 
@@ -196,23 +199,40 @@ impl Server {
     }
 }
 
-/// Ends with the next Ctrl-C or SIGTERM. Signals count from the call on.
-#[cfg(unix)]
-fn signal() -> io::Result<impl Future<Output = io::Result<()>>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
+/// Ctrl-C and, where there is one, SIGTERM.
+struct Signals {
+    #[cfg(unix)]
+    watched: [tokio::signal::unix::Signal; 2],
+}
+
+impl Signals {
+    /// From here on they do not end the program.
+    #[cfg(unix)]
+    fn watch() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { watched: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?] })
+    }
+
+    #[cfg(not(unix))]
+    fn watch() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next one.
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        let [interrupt, terminate] = &mut self.watched;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        Ok(())
-    })
-}
+    }
 
-/// Ends with the next Ctrl-C.
-#[cfg(not(unix))]
-fn signal() -> io::Result<impl Future<Output = io::Result<()>>> {
-    Ok(tokio::signal::ctrl_c())
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Nobody can press it then.
+            std::future::pending::<()>().await;
+        }
+    }
 }
