@@ -18,9 +18,13 @@ pub(crate) fn of_answer(answer: &Answer, max_tokens: usize, info: &ModelInfo, se
         Some(time) => format!("first token after {:.0} ms", time.as_secs_f64() * 1e3),
         None => "no token".to_owned(),
     };
+    let cached = match finished.cached_tokens {
+        0 => String::new(),
+        cached => format!(" ({cached} cached)"),
+    };
     let seed = seed.map(|seed| format!(" | seed {seed}")).unwrap_or_default();
     format!(
-        "prompt {} tokens, {} tokens/s | generated {generated} tokens{ended}, {} tokens/s | {first}{seed} | {}",
+        "prompt {} tokens{cached}, {} tokens/s | generated {generated} tokens{ended}, {} tokens/s | {first}{seed} | {}",
         finished.prompt_tokens,
         Rate(answer.prompt_tokens_per_s()),
         Rate(answer.generated_tokens_per_s()),

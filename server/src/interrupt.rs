@@ -23,6 +23,16 @@ impl Interrupt {
         Ok(Self(pressed))
     }
 
+    /// From here on Ctrl-C ends the program at once: nothing is lost.
+    pub(crate) fn release(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on the first Ctrl-C is only noted again.
+    pub(crate) fn hold(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     pub(crate) fn pressed(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -2,9 +2,11 @@
 //!
 //! [`run`] is the program. A command is a file in `commands/`, with its arguments and what it does; what several of
 //! them share stands beside: the arguments in `cli/`, loading a model, streaming an answer, progress, figures.
+//! [`serve`] is the server, which other programs may run with an engine of their own.
 //! Standard output carries results only; progress, figures, logs and errors go to standard error.
 
 mod answer;
+mod chat;
 mod cli;
 mod commands;
 mod failure;
@@ -15,6 +17,7 @@ mod logging;
 mod model_file;
 mod output;
 mod progress;
+pub mod serve;
 
 use clap::Parser;
 use std::ffi::OsString;
@@ -34,6 +37,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let progress = progress::Progress::stderr();
-    let outcome = logging::start(cli.verbose, &progress).and_then(|()| cli.command.execute(&progress));
+    let outcome = logging::start(cli.verbose.saturating_add(cli.command.verbosity()), &progress)
+        .and_then(|()| cli.command.execute(&progress));
     outcome.unwrap_or_else(|error| failure::report(&error))
 }

@@ -40,11 +40,22 @@ fn the_table_has_both_rows() {
 }
 
 #[test]
+fn one_run_is_no_runs() {
+    let place = Place::new();
+    let model = place.model();
+    for (runs, words) in [("1", " 1 run\n"), ("2", " 2 runs\n")] {
+        let bench = ["bench", "model", &model, "--prompt", "4", "--generate", "2", "--runs", runs];
+        let table = place.halite(&bench).success();
+        assert!(table.contains(words), "{table}");
+    }
+}
+
+#[test]
 fn more_than_the_context_is_refused() {
     let place = Place::new();
     let model = place.model();
     let bench = ["bench", "model", &model, "--prompt", "250", "--generate", "250"];
-    place.halite(&bench).failure(&["context", "256", "501"]);
+    place.halite(&bench).failure(&["--prompt 250", "--generate 250", "context", "256", "501"]);
     let huge = usize::MAX.to_string();
     place.halite(&["bench", "model", &model, "--prompt", &huge]).failure(&["context", "256"]);
     place.halite(&["bench", "model", &model, "--prompt", "8", "--batch", &huge]).failure(&["at most"]);

@@ -13,11 +13,11 @@ fn every_line_is_scored_and_blank_ones_are_passed_over() {
     let eval = ["eval", "perplexity", &model, "--tokens", &tokens, "--json"];
     let report = json(&place.halite(&eval).success());
     let lines: Vec<_> =
-        report.as_array().unwrap().iter().map(|line| (&line["line"], &line["tokens"])).collect();
+        report["lines"].as_array().unwrap().iter().map(|line| (&line["line"], &line["tokens"])).collect();
     assert_eq!(lines, [(&1.into(), &4.into()), (&4.into(), &2.into()), (&5.into(), &4.into())]);
-    assert!(report.as_array().unwrap().iter().all(|line| line["mean_nll"].as_f64().unwrap() > 0.0));
-    assert_eq!(report[0]["mean_nll"], report[2]["mean_nll"]);
-    assert!(report[0].get("nll").is_none());
+    assert!(report["lines"].as_array().unwrap().iter().all(|line| line["mean_nll"].as_f64().unwrap() > 0.0));
+    assert_eq!(report["lines"][0]["mean_nll"], report["lines"][2]["mean_nll"]);
+    assert!(report["lines"][0].get("nll").is_none());
 }
 
 #[test]
@@ -28,10 +28,10 @@ fn per_token_likelihoods_average_to_the_mean() {
     let eval = ["eval", "perplexity", &model, "--tokens", &tokens, "--per-token", "--weights", "f32"];
     let report = json(&place.halite(&[&eval[..], &["--json"]].concat()).success());
     let nll: Vec<f64> =
-        report[0]["nll"].as_array().unwrap().iter().map(|nll| nll.as_f64().unwrap()).collect();
+        report["lines"][0]["nll"].as_array().unwrap().iter().map(|nll| nll.as_f64().unwrap()).collect();
     assert_eq!(nll.len(), 6);
     let mean = nll.iter().sum::<f64>() / 6.0;
-    assert!((mean - report[0]["mean_nll"].as_f64().unwrap()).abs() < 1e-5);
+    assert!((mean - report["lines"][0]["mean_nll"].as_f64().unwrap()).abs() < 1e-5);
 
     let text = place.halite(&eval).success();
     assert!(text.contains(&format!("{mean:.5}")) && text.contains(&format!("{:.5}", nll[5])), "{text}");

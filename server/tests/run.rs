@@ -5,7 +5,7 @@ mod support;
 use std::io::{Read, Write};
 use std::process::Stdio;
 use support::tiny_model::Value;
-use support::{CONTEXT, Place, model};
+use support::{CONTEXT, Place, endless, model};
 
 #[test]
 fn standard_output_is_the_answer_and_nothing_else() {
@@ -46,6 +46,17 @@ fn a_seed_repeats_an_answer_and_is_told() {
     let again = place.halite(&[&arguments[..], &["--seed", &seed]].concat()).success();
     assert_eq!(first.success(), again);
     assert_ne!(again, place.halite(&[&arguments[..], &["--seed", "12345"]].concat()).success());
+}
+
+#[test]
+fn a_seed_without_effect_says_so() {
+    let place = Place::new();
+    let model = place.model();
+    let run = ["run", "-m", &model, "-n", "2", "AB", "--seed", "5"];
+    place.halite(&run).said(&["--seed has no effect"]);
+    let drawn = place.halite(&[&run[..], &["--temperature", "1"]].concat());
+    assert!(!drawn.stderr.contains("no effect"), "{drawn:?}");
+    drawn.success();
 }
 
 #[test]
@@ -95,7 +106,7 @@ fn words_are_joined_and_a_dash_reads_standard_input() {
         child.wait_with_output().unwrap()
     };
     assert_eq!(String::from_utf8(piped(b"A B").stdout).unwrap(), words);
-    for (input, part) in [(&b""[..], "the prompt is empty"), (b"A\xff", "not UTF-8")] {
+    for (input, part) in [(&b""[..], "the prompt on standard input is empty"), (b"A\xff", "not UTF-8")] {
         let output = piped(input);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains(part));
@@ -133,19 +144,12 @@ fn an_answer_that_fills_the_context_says_so() {
     outcome.success();
 }
 
-/// The tiny model with a context in which an answer takes its time.
-fn endless(place: &Place) -> String {
-    let mut model = model();
-    model.set("llama.context_length", Value::U32(1 << 20));
-    place.file("endless.gguf", model.bytes())
-}
-
 const ENDLESS: [&str; 6] = ["run", "-n", "1000000", "--context", "1000000", "A"];
 
 #[test]
 fn a_reader_that_has_enough_is_no_error() {
     let place = Place::new();
-    let model = endless(&place);
+    let model = place.file("endless.gguf", endless().bytes());
     let mut command = place.command(&[&ENDLESS[..], &["-m", &model]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdout.take().unwrap().read_exact(&mut [0; 4]).unwrap();
@@ -159,7 +163,7 @@ fn a_reader_that_has_enough_is_no_error() {
 #[cfg(unix)]
 fn ctrl_c_keeps_what_was_answered() {
     let place = Place::new();
-    let model = endless(&place);
+    let model = place.file("endless.gguf", endless().bytes());
     let mut command = place.command(&[&ENDLESS[..], &["-m", &model]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();

@@ -8,7 +8,9 @@ use support::{Place, json};
 fn help_names_every_command_and_option() {
     let place = Place::new();
     let help = place.halite(&["--help"]).success();
-    for word in ["run", "pull", "devices", "bench", "eval", "Exit status", "RUST_LOG"] {
+    for word in
+        ["run", "chat", "serve", "pull", "devices", "bench", "eval", "tokenize", "Exit status", "RUST_LOG"]
+    {
         assert!(help.contains(word), "{word} in {help}");
     }
     let run = place.halite(&["run", "--help"]).success();
@@ -34,6 +36,29 @@ fn help_names_every_command_and_option() {
     ] {
         assert!(run.contains(option), "{option} in {run}");
     }
+    let serve = place.halite(&["serve", "--help"]).success();
+    for option in [
+        "--model",
+        "--name",
+        "--host",
+        "--port",
+        "--api-key",
+        "HALITE_API_KEY",
+        "--max-sequences",
+        "--max-waiting",
+        "--max-connections",
+        "--max-body",
+        "--read-timeout",
+        "--shutdown-timeout",
+        "--context",
+        "--kv-tokens",
+    ] {
+        assert!(serve.contains(option), "{option} in {serve}");
+    }
+    let chat = place.halite(&["chat", "--help"]).success();
+    for option in ["--system", "--max-tokens", "--stop", "--temperature", "--seed", "--context", "/help"] {
+        assert!(chat.contains(option), "{option} in {chat}");
+    }
     let bench = place.halite(&["bench", "model", "--help"]).success();
     for option in ["--prompt", "--generate", "--batch", "--threads", "--runs", "--weights", "--json"] {
         assert!(bench.contains(option), "{option} in {bench}");
@@ -53,7 +78,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&[&str], &[&str]); 14] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (&[], &["Usage", "run"]),
         (&["sing"], &["sing"]),
         (&["run"], &["PROMPT"]),
@@ -66,6 +91,14 @@ fn wrong_arguments_are_named() {
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx512"]),
         (&["run", "--raw", "--system", "B", "A"], &["--raw", "--system"]),
+        (&["serve", "--port", "65536"], &["--port"]),
+        (&["serve", "--port", "http"], &["--port"]),
+        (&["serve", "--max-waiting", "0"], &["--max-waiting"]),
+        (&["serve", "--read-timeout", "-1"], &["--read-timeout"]),
+        (&["serve", "--read-timeout", "NaN"], &["--read-timeout"]),
+        (&["serve", "--api-key", ""], &["--api-key"]),
+        (&["chat", "hello"], &["hello"]),
+        (&["tokenize"], &["TEXT"]),
         (&["bench", "model"], &["MODEL"]),
         (&["eval", "perplexity", "m.gguf"], &["--tokens"]),
     ];

@@ -42,7 +42,7 @@ impl Engine {
     /// As [`Engine::add`]; [`EngineError::Unanswered`] where the device failed.
     pub fn generate(&mut self, request: Request, delta: &mut dyn FnMut(&str)) -> Result<Generation> {
         let started = Instant::now();
-        let certain = AnswerText::new(&self.tokenizer, &request.stop_strings)?;
+        let certain = AnswerText::new(self.tokenizer(), &request.stop_strings)?;
         let mut answer = Answer { certain, text: String::new(), first_token: None };
         let id = self.add(request)?;
         let finished = match self.follow(id, &mut answer, started, delta) {

@@ -6,14 +6,16 @@ mod load;
 mod probe;
 mod request;
 mod step;
+mod texts;
 
 pub use generate::Generation;
 pub use request::Request;
+pub use texts::ModelTexts;
 
 use crate::model_file::ModelError;
 use crate::runner::{ModelInfo, Runner};
 use crate::schedule::{BlockCounts, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent};
-use crate::text::{AnswerText, ChatInput, ChatMessage, ChatTemplate, SpecialTokens, Tokenizer, encode_chat};
+use crate::text::{AnswerText, ChatInput, ChatMessage, ChatTemplate, Tokenizer};
 use crate::{EngineError, EngineOptions, PrefixReuse, Result, schedule};
 use halite_kernels::sampling::SamplingParams;
 use probe::Probe;
@@ -46,8 +48,7 @@ pub type Event = StepEvent;
 /// ```
 pub struct Engine {
     runner: Box<dyn Runner>,
-    tokenizer: Tokenizer,
-    template: Option<ChatTemplate>,
+    texts: ModelTexts,
     scheduler: Scheduler,
     active: BTreeMap<RequestId, Active>,
     /// Events of others that came up while one request was waited for.
@@ -94,8 +95,7 @@ impl Engine {
         Ok(Self {
             scheduler: Scheduler::new(config)?,
             runner,
-            tokenizer,
-            template,
+            texts: ModelTexts::new(tokenizer, template),
             active: BTreeMap::new(),
             pending: Vec::new(),
         })
@@ -108,12 +108,18 @@ impl Engine {
 
     /// The model's tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
+        self.texts.tokenizer()
+    }
+
+    /// The model's tokenizer and chat template, for another thread: laying out a long prompt there does not keep the
+    /// steps waiting.
+    pub fn texts(&self) -> ModelTexts {
+        self.texts.clone()
     }
 
     /// The tokens that end an answer.
     pub fn stop_tokens(&self) -> Vec<u32> {
-        self.tokenizer.end_tokens().collect()
+        self.tokenizer().end_tokens().collect()
     }
 
     /// The prompt that continues `text`; what looks like a control token in it is only text.
@@ -121,7 +127,7 @@ impl Engine {
     /// # Errors
     /// Text that the vocabulary cannot write.
     pub fn prompt(&self, text: &str) -> Result<Vec<u32>> {
-        Ok(self.tokenizer.encode_prompt(text, SpecialTokens::AsText)?)
+        self.texts.prompt(text)
     }
 
     /// The prompt that answers a conversation, by the model's own chat template.
@@ -129,11 +135,7 @@ impl Engine {
     /// # Errors
     /// The model has no template, or the template refuses the messages.
     pub fn chat_prompt(&self, messages: Vec<ChatMessage>) -> Result<Vec<u32>> {
-        let mut input = ChatInput::new(messages);
-        let text =
-            |id: Option<u32>| id.and_then(|id| self.tokenizer.token(id)).unwrap_or_default().to_owned();
-        (input.bos_token, input.eos_token) = (text(self.tokenizer.bos()), text(self.tokenizer.eos()));
-        self.chat_prompt_from(&input)
+        self.chat_prompt_from(&self.texts.chat_input(messages))
     }
 
     /// As [`chat_prompt`](Self::chat_prompt), from everything that a template may see: tools, variables, the time.
@@ -141,13 +143,12 @@ impl Engine {
     /// # Errors
     /// As [`chat_prompt`](Self::chat_prompt).
     pub fn chat_prompt_from(&self, input: &ChatInput) -> Result<Vec<u32>> {
-        let template = self.template.as_ref().ok_or(EngineError::NoChatTemplate)?;
-        Ok(encode_chat(&self.tokenizer, template, input)?)
+        self.texts.chat_prompt(input)
     }
 
     /// Whether the model has a chat template.
     pub fn has_chat_template(&self) -> bool {
-        self.template.is_some()
+        self.texts.template().is_some()
     }
 
     /// Puts a request at the end of the queue.
@@ -163,7 +164,7 @@ impl Engine {
         let Request { prompt, max_tokens, sampling, stop_tokens, stop_strings, domain } = request;
         self.check_tokens(&prompt)?;
         sampling.check()?;
-        let text = AnswerText::new(&self.tokenizer, &stop_strings)?;
+        let text = AnswerText::new(self.tokenizer(), &stop_strings)?;
         // A probe reads from every row, and rows of a reused prefix are not computed.
         let prefix_reuse = if probe.is_some() { PrefixReuse::Off } else { PrefixReuse::On };
         let scheduled = schedule::Request::new(prompt, max_tokens)
@@ -204,6 +205,11 @@ impl Engine {
     /// Requests that wait.
     pub fn waiting(&self) -> usize {
         self.scheduler.waiting()
+    }
+
+    /// The most requests that wait; [`add`](Self::add) refuses further ones.
+    pub fn max_waiting(&self) -> usize {
+        self.scheduler.config().max_waiting
     }
 
     /// KV blocks by what they are used for.

@@ -12,6 +12,7 @@ pub(crate) enum Value {
     U32(u32),
     U64(u64),
     F32(f32),
+    Bool(bool),
     Str(String),
     Strs(Vec<String>),
     I32s(Vec<i32>),
@@ -137,6 +138,7 @@ impl Value {
         match self {
             Value::U32(x) => (4, x.to_le_bytes().to_vec()),
             Value::F32(x) => (6, x.to_le_bytes().to_vec()),
+            Value::Bool(x) => (7, vec![u8::from(*x)]),
             Value::U64(x) => (10, x.to_le_bytes().to_vec()),
             Value::Str(text) => (8, string(text)),
             Value::Strs(texts) => (9, array(8, texts.len(), texts.iter().flat_map(string).collect())),

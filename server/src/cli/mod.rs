@@ -8,7 +8,7 @@ pub(crate) use device::{DeviceArgs, TierChoice};
 pub(crate) use model::{CacheArgs, LoadArgs, at_least_one};
 pub(crate) use sampling::SamplingArgs;
 
-use crate::commands::{bench, devices, perplexity, pull, run};
+use crate::commands::{bench, chat, devices, perplexity, pull, run, serve, tokenize};
 use crate::progress::Progress;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,6 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   halite run \"What is the capital of France?\"
   halite run --model ./model.gguf --temperature 0.8 --seed 7 \"Write a haiku\"
+  halite chat --system \"You are brief.\"
+  halite serve --port 8080
   git diff | halite run --system \"You write commit messages.\" -
   halite bench model smollm2-135m --prompt 512 --generate 128 --json
 
@@ -45,10 +47,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::RunArgs),
+    Chat(chat::ChatArgs),
+    Serve(serve::ServeArgs),
     Pull(pull::PullArgs),
     Devices(devices::DevicesArgs),
     Bench(BenchArgs),
     Eval(EvalArgs),
+    Tokenize(tokenize::TokenizeArgs),
 }
 
 /// Measure how fast a model runs here
@@ -76,9 +81,17 @@ enum EvalCommand {
 }
 
 impl Command {
+    /// How much is logged without any `-v`: a server has nobody else to tell what it does.
+    pub(crate) fn verbosity(&self) -> u8 {
+        u8::from(matches!(self, Self::Serve(_)))
+    }
+
     pub(crate) fn execute(self, progress: &Progress) -> anyhow::Result<ExitCode> {
         match self {
             Self::Run(args) => return run::execute(&args, progress),
+            Self::Chat(args) => return chat::execute(&args, progress),
+            Self::Serve(args) => serve::execute(&args, progress)?,
+            Self::Tokenize(args) => tokenize::execute(&args, progress)?,
             Self::Pull(args) => pull::execute(&args, progress)?,
             Self::Devices(args) => devices::execute(&args)?,
             Self::Bench(BenchArgs { what: BenchCommand::Model(args) }) => bench::execute(&args, progress)?,

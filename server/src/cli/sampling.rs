@@ -1,5 +1,6 @@
 //! How tokens are chosen.
 
+use crate::progress::line;
 use clap::Args;
 use halite_engine::SamplingParams;
 use std::hash::{BuildHasher, RandomState};
@@ -38,6 +39,11 @@ impl SamplingArgs {
             .with_top_p(self.top_p)
             .with_min_p(self.min_p);
         params.check()?;
+        if self.seed.is_some() && self.temperature == 0.0 {
+            line(
+                "note: --seed has no effect at temperature 0, where the most likely token is taken each time",
+            );
+        }
         Ok(params)
     }
 }

@@ -79,7 +79,8 @@ pub(crate) fn execute(args: &BenchModelArgs, progress: &Progress) -> anyhow::Res
     let rows = options.max_batch_tokens.max(batch);
     options = options.context(context).kv(kv).max_batch_tokens(rows);
     let model = load::open(&args.model, &args.load, progress)?;
-    let mut engine = load::load(&model, &args.load, &options, progress)?;
+    let asked = || format!("--prompt {prompt} and --generate {generate} need a context of {context} tokens");
+    let mut engine = load::load(&model, &args.load, &options, progress).with_context(asked)?;
 
     let prompts = prompts(batch, prompt, engine.describe().vocabulary);
     let (mut prefill, mut decode) = (Vec::new(), Vec::new());
@@ -185,13 +186,14 @@ fn table(args: &BenchModelArgs, info: &ModelInfo, prefill: Spread, decode: Sprea
         format!("{name:<10}{median:>12.1}{min:>12.1}{max:>12.1}\n")
     };
     format!(
-        "{}: {}; batch {}, {} prompt + {} generated tokens, {} runs\n{:<10}{:>12}{:>12}{:>12}\n{}{}",
+        "{}: {}; batch {}, {} prompt + {} generated tokens, {} {}\n{:<10}{:>12}{:>12}{:>12}\n{}{}",
         args.model,
         Place(info),
         args.batch,
         args.prompt,
         args.generate,
         args.runs,
+        if args.runs == 1 { "run" } else { "runs" },
         "tokens/s",
         "median",
         "min",

@@ -31,7 +31,8 @@ pub(crate) struct PerplexityArgs {
     #[arg(long)]
     per_token: bool,
 
-    /// Write JSON: a list of objects with `line`, `tokens` and `mean_nll` (and `nll` with --per-token)
+    /// Write JSON: `lines`, a list of objects with `line`, `tokens` and `mean_nll` (and `nll` with --per-token), and
+    /// over all of them `predicted_tokens`, `mean_nll` and `perplexity`
     #[arg(long)]
     json: bool,
 
@@ -55,6 +56,26 @@ struct Scored {
     nll: Option<Vec<f32>>,
 }
 
+/// What all lines came to.
+#[derive(Debug, Serialize)]
+struct Report {
+    lines: Vec<Scored>,
+    predicted_tokens: usize,
+    /// Over the predicted tokens of all lines.
+    mean_nll: f64,
+    /// Its exponential.
+    perplexity: f64,
+}
+
+impl Report {
+    fn of(lines: Vec<Scored>) -> Self {
+        let predicted_tokens = lines.iter().map(|line| line.tokens - 1).sum();
+        let sum: f64 = lines.iter().map(|line| line.mean_nll * (line.tokens - 1) as f64).sum();
+        let mean_nll = sum / predicted_tokens as f64;
+        Self { lines, predicted_tokens, mean_nll, perplexity: mean_nll.exp() }
+    }
+}
+
 pub(crate) fn execute(args: &PerplexityArgs, progress: &Progress) -> anyhow::Result<()> {
     let lines = token_lines::read(&args.tokens)?;
     let model = load::open(&args.model, &args.load, progress)?;
@@ -76,7 +97,8 @@ pub(crate) fn execute(args: &PerplexityArgs, progress: &Progress) -> anyhow::Res
         stage.set(index as u64 + 1);
     }
     drop(stage);
-    if args.json { output::write_json(&scored) } else { output::write(&text(&scored)?) }
+    let report = Report::of(scored);
+    if args.json { output::write_json(&report) } else { output::write(&text(&report)?) }
 }
 
 /// Holds the lines against the model, which is not loaded yet; returns the context they need.
@@ -110,19 +132,16 @@ fn score(engine: &mut Engine, line: &TokenLine, per_token: bool) -> anyhow::Resu
     })
 }
 
-fn text(scored: &[Scored]) -> Result<String, std::fmt::Error> {
+fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = format!("{:>8}{:>10}{:>12}\n", "line", "tokens", "mean_nll");
-    let (mut sum, mut predicted) = (0.0, 0);
-    for Scored { line, tokens, mean_nll, nll } in scored {
+    for Scored { line, tokens, mean_nll, nll } in &report.lines {
         writeln!(text, "{line:>8}{tokens:>10}{mean_nll:>12.5}")?;
         for (index, nll) in nll.iter().flatten().enumerate() {
             writeln!(text, "{:>8}{:>10}{nll:>12.5}", "", format!("[{}]", index + 1))?;
         }
-        sum += mean_nll * (tokens - 1) as f64;
-        predicted += tokens - 1;
     }
-    let mean = sum / predicted as f64;
-    writeln!(text, "{:>8}{predicted:>10}{mean:>12.5}  perplexity {:.4}", "all", mean.exp())?;
+    let Report { predicted_tokens, mean_nll, perplexity, .. } = report;
+    writeln!(text, "{:>8}{predicted_tokens:>10}{mean_nll:>12.5}  perplexity {perplexity:.4}", "all")?;
     Ok(text)
 }
 
@@ -133,7 +152,7 @@ mod tests {
     #[test]
     fn the_mean_over_all_lines_weighs_tokens() {
         let line = |line, tokens, mean_nll| Scored { line, tokens, mean_nll, nll: None };
-        let text = text(&[line(1, 2, 1.0), line(3, 4, 3.0)]).unwrap();
+        let text = text(&Report::of(vec![line(1, 2, 1.0), line(3, 4, 3.0)])).unwrap();
         let last = text.lines().last().unwrap();
         assert_eq!(
             last.split_whitespace().collect::<Vec<_>>(),

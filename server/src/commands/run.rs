@@ -1,5 +1,6 @@
 //! `halite run`: one prompt, one answer.
 
+use super::prompt_text;
 use crate::answer;
 use crate::cli::{LoadArgs, SamplingArgs, at_least_one};
 use crate::figures;
@@ -13,7 +14,6 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use halite_engine::text::ChatMessage;
 use halite_engine::{Engine, EngineError, FinishReason, KvCapacity, Request};
-use std::io::Read;
 use std::process::ExitCode;
 
 /// Answer a prompt
@@ -57,11 +57,8 @@ pub(crate) struct RunArgs {
     load: LoadArgs,
 }
 
-/// Longer prompts fit no context, and would only fill the memory.
-const LONGEST_PROMPT: usize = 16 << 20;
-
 pub(crate) fn execute(args: &RunArgs, progress: &Progress) -> anyhow::Result<ExitCode> {
-    let prompt = read_prompt(&args.prompt)?;
+    let prompt = prompt_text::of_words(&args.prompt, "the prompt")?;
     let sampling = args.sampling.params()?;
     let mut options = args.load.options().max_sequences(1);
     if let Some(context) = args.context {
@@ -89,25 +86,6 @@ pub(crate) fn execute(args: &RunArgs, progress: &Progress) -> anyhow::Result<Exi
     line(&figures::of_answer(&answer, args.max_tokens, engine.describe(), seed));
     let interrupted = answer.finished.reason == FinishReason::Cancelled;
     Ok(if interrupted { EXIT_CODE.into() } else { ExitCode::SUCCESS })
-}
-
-fn read_prompt(words: &[String]) -> anyhow::Result<String> {
-    let prompt = match words {
-        [dash] if dash == "-" => {
-            let mut bytes = Vec::new();
-            let mut input = std::io::stdin().lock().take(LONGEST_PROMPT as u64 + 1);
-            input.read_to_end(&mut bytes).context("cannot read the prompt from standard input")?;
-            String::from_utf8(bytes).context("the prompt on standard input is not UTF-8")?
-        }
-        words => words.join(" "),
-    };
-    if prompt.is_empty() {
-        bail!("the prompt is empty");
-    }
-    if prompt.len() > LONGEST_PROMPT {
-        bail!("the prompt has more than {LONGEST_PROMPT} bytes");
-    }
-    Ok(prompt)
 }
 
 /// The prompt as the user's turn of a conversation.

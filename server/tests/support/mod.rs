@@ -10,6 +10,9 @@
 #[path = "../../../engine/tests/support/tiny_model.rs"]
 pub(crate) mod tiny_model;
 
+pub(crate) mod http;
+pub(crate) mod serving;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -42,6 +45,12 @@ impl Outcome {
     pub(crate) fn success(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
+    }
+
+    /// It went well, and said all of `parts` on standard error.
+    pub(crate) fn said(self, parts: &[&str]) -> String {
+        parts.iter().for_each(|part| assert!(self.stderr.contains(part), "{self:?} should say {part:?}"));
+        self.success()
     }
 
     /// It failed with an error that names all of `parts`, and wrote no result.
@@ -105,8 +114,21 @@ impl Place {
 
 /// The program as the person who runs the tests has it: their own cache.
 pub(crate) fn halite(arguments: &[&str]) -> Outcome {
+    Outcome::of(halite_command(arguments).output().unwrap())
+}
+
+/// As [`halite`], not run yet.
+pub(crate) fn halite_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("halite"));
-    Outcome::of(command.args(arguments).env_remove("RUST_LOG").output().unwrap())
+    command.args(arguments).env_remove("RUST_LOG");
+    command
+}
+
+/// As [`model`], with a context in which an answer takes its time.
+pub(crate) fn endless() -> TinyModel {
+    let mut model = model();
+    model.set("llama.context_length", Value::U32(1 << 20));
+    model
 }
 
 /// See [`Place::model`].

@@ -1,0 +1,9 @@
+//! What `halite chat` is made of: lines in, a conversation, and what a line may ask for besides an answer.
+
+mod conversation;
+mod input;
+mod line;
+
+pub(crate) use conversation::Conversation;
+pub(crate) use input::Input;
+pub(crate) use line::{HELP, Line};
