@@ -22,7 +22,7 @@ pub(crate) const CARGO_SEMVER_CHECKS: Program =
     Program { name: "cargo-semver-checks", release: "0.51.0", takes: "some minutes" };
 
 impl Program {
-    /// Builds it into the private tools folder, unless that release lies there already.
+    /// Builds it into the private tools folder, unless that release lies there already or is installed.
     pub(crate) fn build(&self, workspace: &Workspace) -> Result<()> {
         let Self { name, release, takes } = self;
         let root = workspace.root();
@@ -37,15 +37,21 @@ impl Program {
         eprintln!("    building {name} {release} into {folder}, once; this takes {takes}");
         // Unoptimised: it builds in less than half the time and is still quick enough.
         Invocation::cargo(&["install", name, "--version", release, "--locked", "--debug", "--root", folder])
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .run(root)
             .with_context(|| format!("{name} could not be built"))
     }
 
-    /// A call of the program.
+    /// A call of the program: of the one in the tools folder, else of an installed one of the same release.
     pub(crate) fn command(&self, workspace: &Workspace, arguments: &[&str]) -> Invocation {
         let path = workspace.target("tools").join("bin").join(self.name);
-        let program = path.with_extension(std::env::consts::EXE_EXTENSION).into_os_string();
-        Invocation::at(program, self.name, arguments, "run `cargo xtask setup`")
+        let ours = path.with_extension(std::env::consts::EXE_EXTENSION);
+        let missing = "run `cargo xtask setup`";
+        let installed = || Invocation::new(self.name, &["--version"], missing).capture_line(workspace.root());
+        if !ours.exists() && installed().is_ok_and(|version| is_release(&version, self.release)) {
+            return Invocation::new(self.name, arguments, missing);
+        }
+        Invocation::at(ours.into_os_string(), self.name, arguments, missing)
     }
 }
 

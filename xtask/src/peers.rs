@@ -71,7 +71,8 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     }
     piece(&peers.join("expected"), &made_from, || {
         let script = sources.join("texts.py");
-        interpreter(&python, &[text(&script)?])?.run(root)
+        // What it imports lies in the checkout, and nothing is to be left beside it.
+        interpreter(&python, &[text(&script)?])?.env("PYTHONDONTWRITEBYTECODE", "1").run(root)
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::command::Invocation;
+use crate::files;
 use crate::workspace::Workspace;
 
 /// Checks that no manifest names a version of its own, and that this toolchain is the promised one.
@@ -14,10 +15,10 @@ use crate::workspace::Workspace;
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let root = workspace.root();
     let promised = promised(&std::fs::read_to_string(root.join("Cargo.toml"))?)?;
-    let listing = Invocation::new("git", &["ls-files", "*Cargo.toml"], "install git").capture(root)?;
-    for path in String::from_utf8(listing)?.lines() {
-        let text = std::fs::read_to_string(root.join(path)).with_context(|| path.to_owned())?;
-        same(path, &text, &promised)?;
+    let is_manifest = |path: &String| path == "Cargo.toml" || path.ends_with("/Cargo.toml");
+    for path in files::all(root)?.into_iter().filter(is_manifest) {
+        let text = std::fs::read_to_string(root.join(&path)).with_context(|| path.clone())?;
+        same(&path, &text, &promised)?;
     }
     says(root, "README.md", &promised)?;
     let rustc = Invocation::new("rustc", &["--version"], "install Rust from https://rustup.rs");

@@ -104,6 +104,15 @@ pub(crate) fn table() -> Vec<Step> {
             &[],
             &[&["test", "--package", "halite-bench", "--all-features", "--benches"]],
         ),
+        cargo(
+            "examples",
+            "every example runs, and its answer is right",
+            &[],
+            &[
+                &["run", "--package", "halite", "--example", "paged_attention"],
+                &["run", "--package", "halite", "--example", "w8a8_linear"],
+            ],
+        ),
         Step {
             name: "alone",
             proves: "each published crate builds alone, with and without its default features",
@@ -230,6 +239,22 @@ mod tests {
         let published = packages.iter().filter(|package| package["publish"].is_null());
         let names: BTreeSet<&str> = published.map(|package| package["name"].as_str().unwrap()).collect();
         assert_eq!(names, PUBLISHED.iter().copied().collect());
+    }
+
+    #[test]
+    fn every_example_is_run() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let folder = std::fs::read_dir(std::path::Path::new(root).join("halite/examples")).unwrap();
+        let files: BTreeSet<String> =
+            folder.map(|entry| entry.unwrap().file_name().to_string_lossy().replace(".rs", "")).collect();
+        let table = table();
+        let step = table.iter().find(|step| step.name == "examples").unwrap();
+        let Work::Commands(commands) = &step.work else { panic!("`examples` is a list of commands") };
+        let run: BTreeSet<String> = commands
+            .iter()
+            .map(|command| command.to_string().rsplit(' ').next().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(files, run);
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub(crate) struct Finding {
     message: String,
 }
 
+/// Every file that is, or could be, committed, as its path below `root`.
+pub(crate) fn all(root: &Path) -> Result<Vec<String>> {
+    list::files(root)
+}
+
 /// Checks every file that is, or could be, committed.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let survey = survey(workspace.root(), allowed::UNSAFE)?;
@@ -51,7 +56,7 @@ fn survey(root: &Path, allowed: &[Allowed]) -> Result<Survey> {
     let mut findings = Vec::new();
     let mut sources = Vec::new();
     let mut with_unsafe = Vec::new();
-    let paths = list::files(root)?;
+    let paths = all(root)?;
     let tree = links::Tree::new(&paths);
     findings.extend(licences::copies(root, &paths)?);
     for path in paths {
