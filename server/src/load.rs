@@ -4,24 +4,24 @@ use crate::cli::LoadArgs;
 use crate::model_file;
 use crate::progress::{Progress, Unit};
 use anyhow::Context;
-use halite_engine::gguf::GgufFile;
+use halite_engine::model_file::ModelFile;
 use halite_engine::{Engine, EngineOptions, LoadProgress};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A model's file, fetched if need be, open and checked.
+/// A model's file or folder, fetched if need be, open and checked.
 pub(crate) struct OpenModel {
     /// As the person named it.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    pub(crate) file: GgufFile,
+    pub(crate) file: Box<dyn ModelFile>,
 }
 
 /// Finds a model by name or path and opens its file.
 pub(crate) fn open(name: &str, args: &LoadArgs, progress: &Progress) -> anyhow::Result<OpenModel> {
     let path = model_file::find(name, &args.cache, progress)?;
     tracing::info!(path = %path.display(), "opening the model");
-    let file = GgufFile::open(&path)?;
+    let file = halite_engine::model_file::open(&path)?;
     Ok(OpenModel { name: name.to_owned(), path, file })
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn load(
         stage.expect(loaded.total);
         stage.set(loaded.done);
     };
-    let engine = Engine::from_file(device, &model.file, options, &mut show)
+    let engine = Engine::from_file(device, &*model.file, options, &mut show)
         .with_context(|| format!("cannot load {}", model.path.display()))?;
     let info = engine.describe();
     tracing::info!(

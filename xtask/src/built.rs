@@ -21,6 +21,10 @@ pub(crate) const CARGO_DENY: Program =
 pub(crate) const CARGO_SEMVER_CHECKS: Program =
     Program { name: "cargo-semver-checks", release: "0.51.0", takes: "some minutes" };
 
+/// Builds the fuzz targets and runs them.
+pub(crate) const CARGO_FUZZ: Program =
+    Program { name: "cargo-fuzz", release: "0.13.2", takes: "a minute or two" };
+
 impl Program {
     /// Builds it into the private tools folder, unless that release lies there already or is installed.
     pub(crate) fn build(&self, workspace: &Workspace) -> Result<()> {

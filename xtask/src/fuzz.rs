@@ -1,14 +1,10 @@
 //! `cargo xtask fuzz`: libFuzzer over everything that Halite reads from strangers; see fuzz/README.md.
 
-use crate::command::Invocation;
-use crate::requirements::{self, CargoTool};
+use crate::built::CARGO_FUZZ;
 use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use std::fs;
 use std::path::Path;
-
-/// The release of cargo-fuzz that the targets are built by.
-pub(crate) const CARGO_FUZZ: CargoTool = CargoTool { name: "cargo-fuzz", release: "0.13.2" };
 
 /// Seconds and megabytes after which an input is a finding.
 const SLOW_SECONDS: u32 = 10;
@@ -21,7 +17,7 @@ pub(crate) fn run(workspace: &Workspace, targets: &[String], minutes: u64) -> Re
     if let Some(unknown) = targets.iter().find(|target| !all.contains(target)) {
         bail!("no fuzz target `{unknown}`; there are {}", all.join(", "));
     }
-    requirements::cargo_tool(workspace, &CARGO_FUZZ)?;
+    CARGO_FUZZ.build(workspace)?;
     let mut sound = true;
     for target in all.iter().filter(|target| targets.is_empty() || targets.contains(target)) {
         let corpus = folder.join("corpus").join(target);
@@ -37,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace, targets: &[String], minutes: u64) -> Re
         let mut arguments = vec!["run", "-s", "none", "--fuzz-dir", "fuzz", target, &corpus, &seeds, "--"];
         arguments.extend(limits.iter().map(String::as_str));
         eprintln!("==> {target}, {minutes} minutes");
-        if let Err(error) = fuzz(workspace, &arguments).run(workspace.root()) {
+        if let Err(error) = CARGO_FUZZ.command(workspace, &arguments).run(workspace.root()) {
             eprintln!("    {error:#}; see fuzz/artifacts/{target}");
             sound = false;
         }
@@ -58,9 +54,4 @@ fn targets_of(folder: &Path) -> Result<Vec<String>> {
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
-}
-
-fn fuzz(workspace: &Workspace, arguments: &[&str]) -> Invocation {
-    let program = workspace.tools().join("bin").join("cargo-fuzz");
-    Invocation::at(program.into(), "cargo-fuzz", arguments, "run `cargo xtask fuzz` again")
 }

@@ -7,6 +7,7 @@ mod command;
 mod consumer;
 mod deny;
 mod files;
+mod fuzz;
 mod installed;
 mod package;
 mod peers;
@@ -57,6 +58,14 @@ enum Task {
     Deny,
     /// The security advisories of today for every dependency; needs their database from the network
     Advisories,
+    /// Fuzz everything that is read from strangers (see fuzz/README.md); needs a C++ compiler
+    Fuzz {
+        /// Which targets; all where none is named
+        targets: Vec<String>,
+        /// How long each of them runs
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -88,6 +97,7 @@ fn run(task: Task) -> Result<bool> {
             CARGO_DENY.build(&workspace)?;
             return deny::advisories(&workspace).map(|()| true);
         }
+        Task::Fuzz { targets, minutes } => return fuzz::run(&workspace, &targets, minutes),
     };
     let outcomes = runner::run(&workspace, &table, &selection);
     print!("{}", summary::text(&outcomes));

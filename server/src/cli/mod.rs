@@ -8,7 +8,7 @@ pub(crate) use device::{DeviceArgs, TierChoice};
 pub(crate) use model::{CacheArgs, LoadArgs, at_least_one};
 pub(crate) use sampling::SamplingArgs;
 
-use crate::commands::{bench, chat, devices, perplexity, pull, run, serve, tokenize};
+use crate::commands::{bench, chat, devices, inspect, perplexity, pull, run, serve, tokenize};
 use crate::progress::Progress;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Chat(chat::ChatArgs),
     Serve(serve::ServeArgs),
     Pull(pull::PullArgs),
+    Inspect(inspect::InspectArgs),
     Devices(devices::DevicesArgs),
     Bench(BenchArgs),
     Eval(EvalArgs),
@@ -93,6 +94,7 @@ impl Command {
             Self::Serve(args) => serve::execute(&args, progress)?,
             Self::Tokenize(args) => tokenize::execute(&args, progress)?,
             Self::Pull(args) => pull::execute(&args, progress)?,
+            Self::Inspect(args) => inspect::execute(&args, progress)?,
             Self::Devices(args) => devices::execute(&args)?,
             Self::Bench(BenchArgs { what: BenchCommand::Model(args) }) => bench::execute(&args, progress)?,
             Self::Eval(EvalArgs { what: EvalCommand::Perplexity(args) }) => {

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 /// forgotten, which is said.
 #[derive(Debug, Args)]
 pub(crate) struct ChatArgs {
-    /// The model: a name known to `halite pull`, or the path of a .gguf file
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or a model's folder
     #[arg(short, long, default_value = DEFAULT_MODEL)]
     model: String,
 

@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// Nothing is loaded: headers and texts are read. A model that cannot be run is no error here.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A model's name, or the path of a .gguf file or of a folder
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or a model's folder
     #[arg(value_name = "MODEL")]
     model: String,
 

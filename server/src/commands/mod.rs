@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod devices;
+pub(crate) mod inspect;
 pub(crate) mod perplexity;
 pub(crate) mod prompt_text;
 pub(crate) mod pull;

@@ -7,7 +7,6 @@ use crate::output;
 use crate::progress::{Progress, Unit};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use halite_engine::model_file::ModelFile;
 use halite_engine::{Engine, KvCapacity, PrefixReuse};
 use serde::Serialize;
 use std::fmt::Write;
@@ -20,7 +19,7 @@ use std::path::PathBuf;
 /// its exponential. All lines are checked before anything is computed.
 #[derive(Debug, Args)]
 pub(crate) struct PerplexityArgs {
-    /// The model: a name known to `halite pull`, or the path of a .gguf file
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or a model's folder
     model: String,
 
     /// One JSON array of token ids a line, two at least; blank lines are passed over

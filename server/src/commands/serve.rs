@@ -6,7 +6,7 @@ use crate::load;
 use crate::model_file::DEFAULT_MODEL;
 use crate::output;
 use crate::progress::{Progress, line};
-use crate::serve::{Limits, ServeOptions, Server};
+use crate::serve::{Limits, SamplingDefaults, ServeOptions, Server};
 use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -28,7 +28,7 @@ const KEY_VARIABLE: &str = "HALITE_API_KEY";
 #[derive(Debug, Args)]
 #[command(after_help = ABOUT_KEYS)]
 pub(crate) struct ServeArgs {
-    /// The model: a name known to `halite pull`, or the path of a .gguf file
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or a model's folder
     #[arg(short, long, default_value = DEFAULT_MODEL)]
     model: String,
 
@@ -116,7 +116,8 @@ pub(crate) fn execute(args: &ServeArgs, progress: &Progress) -> anyhow::Result<(
     let place = Place(engine.describe()).to_string();
     let has_template = engine.has_chat_template();
     let context = engine.describe().context;
-    server.serve(engine).context("cannot start the engine")?;
+    let makers = model.file.generation().with_context(|| format!("cannot serve {}", model.path.display()))?;
+    server.serve(engine, SamplingDefaults::of_model(&makers)).context("cannot start the engine")?;
 
     let address = server.address();
     if open_to_all && !address.ip().is_loopback() {
@@ -130,14 +131,19 @@ pub(crate) fn execute(args: &ServeArgs, progress: &Progress) -> anyhow::Result<(
     server.run(|| _ = output::write(&ready)).context("cannot watch for signals")
 }
 
-/// A model's name, or of a file the stem.
+/// A model's name, of a file the stem, of a folder its own name.
 fn name(model: &str) -> String {
     let path = Path::new(model);
     let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
     match path.file_stem().and_then(|stem| stem.to_str()) {
         Some(stem) if is_file => stem.to_owned(),
+        _ if path.is_dir() => folder_name(path).unwrap_or_else(|| model.to_owned()),
         _ => model.to_owned(),
     }
+}
+
+fn folder_name(path: &Path) -> Option<String> {
+    Some(path.canonicalize().ok()?.file_name()?.to_str()?.to_owned())
 }
 
 /// A line for a shell.

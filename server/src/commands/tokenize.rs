@@ -24,7 +24,7 @@ pub(crate) struct TokenizeArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
 
-    /// The model: a name known to `halite pull`, or the path of a .gguf file
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or a model's folder
     #[arg(short, long, default_value = DEFAULT_MODEL)]
     model: String,
 

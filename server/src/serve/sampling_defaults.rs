@@ -2,6 +2,7 @@
 
 use super::request::Generation;
 use halite_engine::SamplingParams;
+use halite_engine::model_file::GenerationDefaults;
 use std::hash::{BuildHasher, RandomState};
 
 /// What holds where a request does not say: OpenAI's defaults, or what the model's makers recommend.
@@ -28,6 +29,17 @@ impl SamplingDefaults {
     /// OpenAI's: temperature 1, everything kept.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What the model's makers recommend, and OpenAI's where they are silent.
+    pub fn of_model(makers: &GenerationDefaults) -> Self {
+        let openai = Self::default();
+        Self {
+            temperature: makers.temperature.unwrap_or(openai.temperature),
+            top_p: makers.top_p.unwrap_or(openai.top_p),
+            top_k: makers.top_k.unwrap_or(openai.top_k),
+            min_p: makers.min_p.unwrap_or(openai.min_p),
+        }
     }
 
     /// Sets the temperature.

@@ -34,8 +34,6 @@ pub struct ServeOptions {
     pub model: String,
     /// What clients must show; `None` lets everybody in.
     pub api_key: Option<String>,
-    /// How tokens are chosen where a request does not say.
-    pub defaults: SamplingDefaults,
     /// Bounds on connections and bodies.
     pub limits: Limits,
 }
@@ -46,7 +44,6 @@ impl ServeOptions {
         Self {
             model: model.into(),
             api_key: None,
-            defaults: SamplingDefaults::default(),
             limits: Limits::default(),
         }
     }
@@ -55,13 +52,6 @@ impl ServeOptions {
     #[must_use]
     pub fn api_key(mut self, key: Option<String>) -> Self {
         self.api_key = key.filter(|key| !key.is_empty());
-        self
-    }
-
-    /// Sets how tokens are chosen where a request does not say.
-    #[must_use]
-    pub fn defaults(mut self, defaults: SamplingDefaults) -> Self {
-        self.defaults = defaults;
         self
     }
 
@@ -82,10 +72,10 @@ impl ServeOptions {
 /// use halite_server::serve::{SamplingDefaults, ServeOptions, Server};
 ///
 /// # fn f() -> Result<(), Box<dyn std::error::Error>> {
-/// let options = ServeOptions::new("my-model").defaults(SamplingDefaults::new().temperature(0.7));
-/// let mut server = Server::bind("127.0.0.1", 8080, options)?;
+/// let mut server = Server::bind("127.0.0.1", 8080, ServeOptions::new("my-model"))?;
 /// let device = halite_cpu::Cpu::new(halite_cpu::Options::default())?;
-/// server.serve(Engine::load(device, "model.gguf", &EngineOptions::new(), &mut |_| {})?)?;
+/// let engine = Engine::load(device, "model.gguf", &EngineOptions::new(), &mut |_| {})?;
+/// server.serve(engine, SamplingDefaults::new().temperature(0.7))?;
 /// server.run(|| println!("ready"))?;
 /// # Ok(())
 /// # }
@@ -132,16 +122,16 @@ impl Server {
         self.address
     }
 
-    /// Serves this engine from now on. A second engine is an error.
+    /// Serves this engine from now on; `defaults` hold where a request does not say how tokens are chosen. A second
+    /// engine is an error.
     ///
     /// # Errors
     /// The engine's thread cannot be started, or there is one.
-    pub fn serve(&mut self, engine: Engine) -> io::Result<()> {
+    pub fn serve(&mut self, engine: Engine, defaults: SamplingDefaults) -> io::Result<()> {
         if self.engine.is_some() {
             return Err(io::Error::other("the server has a model already"));
         }
-        let ServeOptions { model, defaults, .. } = &self.options;
-        let model = Arc::new(Model::new(model.clone(), wire::now(), &engine, *defaults));
+        let model = Arc::new(Model::new(self.options.model.clone(), wire::now(), &engine, defaults));
         let shared = &self.app.shared;
         let (client, thread) = engine_thread::spawn(engine, shared)?;
         _ = self.app.serving.set(Serving { model, engine: client.clone() });
