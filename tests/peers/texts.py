@@ -8,8 +8,12 @@ strings.json, NAME/ids.json, NAME/chats.json and templates.json.
 
 import datetime
 import json
+import os
 import pathlib
 import sys
+
+# Everything is here; nothing is to be looked up.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import jinja2
 import tokenizers
