@@ -21,7 +21,7 @@ use std::time::Instant;
 /// the measured ones warms up. Nothing is reused between runs.
 #[derive(Debug, Args)]
 pub(crate) struct BenchModelArgs {
-    /// The model: a name known to `halite pull`, or the path of a .gguf file
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or of a model's folder
     model: String,
 
     /// P, tokens of a prompt

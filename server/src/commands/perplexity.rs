@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// its exponential. All lines are checked before anything is computed.
 #[derive(Debug, Args)]
 pub(crate) struct PerplexityArgs {
-    /// The model: a name known to `halite pull`, or the path of a .gguf file
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or of a model's folder
     model: String,
 
     /// One JSON array of token ids a line, two at least; blank lines are passed over
