@@ -251,7 +251,7 @@ fn without_a_network_the_cache_is_told() {
     let nobody = "http://127.0.0.1:1";
     let hub = bench.hub().with_endpoint(nobody);
     let error = hub.pull(&model(), &mut |_| {}).unwrap_err().to_string();
-    for part in ["127.0.0.1:1", "org/name is not", "no whole model", "network"] {
+    for part in ["127.0.0.1:1", "org/name is no path", "no whole model", "network"] {
         assert!(error.contains(part), "{part:?} is missing in {error}");
     }
     let folder = bench.pull().unwrap();
