@@ -196,8 +196,9 @@ fn the_token_is_for_the_hub_alone() {
     bench.server.state().token = Some("hf_secret".into());
     let hub = bench.hub().with_token("hf_secret");
     assert!(!format!("{hub:?}").contains("hf_secret"));
-    for bare in [false, true] {
+    for (bare, renamed) in [(false, false), (true, false), (true, true)] {
         bench.server.state().bare_listing = bare;
+        bench.server.state().renamed = renamed;
         let cache = TempDir::new().unwrap();
         let hub = Hub::new(cache.path()).with_endpoint(bench.server.endpoint()).with_token("hf_secret");
         hub.pull(&model(), &mut |_| {}).unwrap();
@@ -205,7 +206,7 @@ fn the_token_is_for_the_hub_alone() {
     let asked = bench.server.asked();
     let (hub, store): (Vec<_>, Vec<_>) = asked.iter().partition(|asked| asked.place == "hub");
     assert!(hub.iter().all(|asked| asked.token.as_deref() == Some("Bearer hf_secret")), "{hub:?}");
-    assert!(store.len() == 4 && store.iter().all(|asked| asked.token.is_none()), "{store:?}");
+    assert!(store.len() == 6 && store.iter().all(|asked| asked.token.is_none()), "{store:?}");
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn without_a_network_the_cache_is_told() {
     let nobody = "http://127.0.0.1:1";
     let hub = bench.hub().with_endpoint(nobody);
     let error = hub.pull(&model(), &mut |_| {}).unwrap_err().to_string();
-    for part in ["127.0.0.1:1", "org/name is not", "no whole model", "network"] {
+    for part in ["127.0.0.1:1", "org/name is no path", "no whole model", "network"] {
         assert!(error.contains(part), "{part:?} is missing in {error}");
     }
     let folder = bench.pull().unwrap();

@@ -1,5 +1,7 @@
 //! `halite pull ORG/NAME`, with a hub on this machine.
 
+#![allow(clippy::unwrap_used, reason = "tests: outside of test functions too")]
+
 mod support;
 
 #[path = "../../engine/tests/support/hub_server.rs"]

@@ -12,6 +12,14 @@
 //! let path = store::obtain(store::DEFAULT_MODEL, &cache, &mut |_| {})?;
 //! # Ok::<(), halite_engine::store::StoreError>(())
 //! ```
+//!
+//! ```no_run
+//! use halite_engine::store::{Cache, Hub, HubModel};
+//!
+//! let hub = Hub::from_env(&Cache::open(None)?);
+//! let folder = hub.pull(&HubModel::parse("Qwen/Qwen3-0.6B")?, &mut |_| {})?;
+//! # Ok::<(), halite_engine::store::StoreError>(())
+//! ```
 
 mod cache;
 mod cache_lock;

@@ -13,6 +13,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 pub(crate) const REPO: &str = "org/name";
+/// What [`REPO`] is called later.
+pub(crate) const RENAMED: &str = "org/new-name";
 pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// The hub and its store of files. Gone at the end.
@@ -39,6 +41,8 @@ pub(crate) struct State {
     pub(crate) faults: VecDeque<Fault>,
     /// Where the hub redirects to instead of its store.
     pub(crate) redirect: Option<String>,
+    /// Redirects to the repository's new name, on the hub itself.
+    pub(crate) renamed: bool,
     pub(crate) requests: Vec<Asked>,
 }
 
@@ -192,7 +196,12 @@ fn serve(
         let (status, body) = state.listing.clone().unwrap_or_else(|| (200, listing(&state)));
         return reply.whole(status, &[], body.as_bytes());
     }
-    let name = asked.path.split(['?']).next().unwrap_or_default();
+    let (old, new) = (format!("/{REPO}/"), format!("/{RENAMED}/"));
+    if state.renamed && asked.path.starts_with(&old) {
+        return reply.whole(307, &[format!("Location: {}", asked.path.replacen(&old, &new, 1))], b"");
+    }
+    let path = asked.path.replacen(&new, &old, 1);
+    let name = path.split(['?']).next().unwrap_or_default();
     let name = match place {
         "hub" => name.strip_prefix(&format!("/{REPO}/resolve/{COMMIT}/")),
         _ => name.strip_prefix("/store/"),

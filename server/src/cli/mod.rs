@@ -30,7 +30,8 @@ Standard output carries results only. Progress, figures, logs and errors go to s
 /// Language models on Halite's kernels.
 ///
 /// Models are named, or are ORG/NAME on the Hugging Face hub (`halite pull --help` shows how), or are any .gguf file or
-/// folder of safetensors of the Llama family. A model is fetched the first time it is used, checked and kept.
+/// folder of safetensors. A model is fetched the first time it is used, checked and kept; `halite inspect` tells what it
+/// will need.
 #[derive(Debug, Parser)]
 #[command(name = "halite", version, after_help = EXAMPLES, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {

@@ -8,12 +8,15 @@ use clap::Args;
 use std::path::Path;
 
 const HUB: &str = "\
-ORG/NAME is a model on the Hugging Face hub: its safetensors with config and tokenizer, or a .gguf file. It is kept in
-the hub's own cache folder, where other programs find it too. An interrupted download goes on where it ended.
+ORG/NAME is a model on the Hugging Face hub: its safetensors with config and tokenizer, or a .gguf
+file. It is kept in the hub's own cache folder, where other programs find it too. An interrupted
+download goes on where it ended.
 
 Environment:
-  HF_TOKEN         a token, for models that are gated or private; else the token file that `huggingface-cli login` writes
-  HF_HOME          the hub's folder [default: ~/.cache/huggingface]; models are in hub/ there, or in HF_HUB_CACHE
+  HF_TOKEN         a token, for models that are gated or private [default: the token file that
+                   `huggingface-cli login` writes]
+  HF_HOME          the hub's folder, with models in hub/ [default: ~/.cache/huggingface]
+  HF_HUB_CACHE     the folder of models alone
   HF_ENDPOINT      another hub [default: https://huggingface.co]
   HF_HUB_OFFLINE   if 1, the network is not used
   HTTPS_PROXY, NO_PROXY   as usual

@@ -26,7 +26,7 @@ pub(crate) struct RunArgs {
     #[arg(required = true, value_name = "PROMPT")]
     prompt: Vec<String>,
 
-    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or a model's folder
+    /// The model: a name known to `halite pull`, ORG/NAME on the Hugging Face hub, or the path of a .gguf file or of a model's folder
     #[arg(short, long, default_value = DEFAULT_MODEL)]
     model: String,
 

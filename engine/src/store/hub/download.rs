@@ -62,13 +62,13 @@ impl Tally {
 
 /// An error, and whether another try may help.
 struct Failure {
-    error: StoreError,
+    error: Box<StoreError>,
     again: bool,
 }
 
 impl<E: Into<StoreError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), again: false }
+        Self { error: Box::new(error.into()), again: false }
     }
 }
 
@@ -123,7 +123,7 @@ impl Download<'_> {
             let Err(Failure { error, again }) = self.attempt(file, &mut partial, progress) else { break };
             tries = if partial.bytes() > before { 0 } else { tries + 1 };
             if !again || tries > self.retries || self.retries == 0 {
-                return Err(error);
+                return Err(*error);
             }
             tracing::warn!("{error}; trying again");
             thread::sleep(PAUSE * tries.max(1));
@@ -152,7 +152,7 @@ impl Download<'_> {
         let from = Some(partial.bytes()).filter(|bytes| *bytes > 0);
         let answer = self.http.get(&file.url, from).map_err(|error| Failure {
             again: matches!(error, HubError::Unreachable { .. }),
-            error: error.into(),
+            error: Box::new(error.into()),
         })?;
         let path = partial.path().to_owned();
         let write = || folder_error("write", &path);
@@ -167,11 +167,14 @@ impl Download<'_> {
                 partial.restart().map_err(write())?;
                 let reason = "it answers with another part of the file".into();
                 let error = HubError::BadAnswer { url: file.url.clone(), reason };
-                return Err(Failure { error: error.into(), again: true });
+                return Err(Failure { error: Box::new(error.into()), again: true });
             }
             status => {
                 let error = refusal(self.http, self.model, &file.url, &answer);
-                return Err(Failure { error: error.into(), again: matches!(status, 429 | 500..=599) });
+                return Err(Failure {
+                    error: Box::new(error.into()),
+                    again: matches!(status, 429 | 500..=599),
+                });
             }
         }
         let mut body = answer.response.into_body().into_reader();
@@ -208,7 +211,7 @@ fn interrupted(file: &RemoteFile, partial: &Partial, reason: &str) -> Failure {
         total: file.bytes,
         reason: reason.to_owned(),
     };
-    Failure { error: error.into(), again: true }
+    Failure { error: Box::new(error.into()), again: true }
 }
 
 /// True if a partial answer begins at byte `from`.

@@ -148,7 +148,7 @@ pub enum HubError {
         repo: String,
         /// What is wrong.
         #[source]
-        source: SafetensorsError,
+        source: Box<SafetensorsError>,
     },
     /// The connection broke, again and again.
     #[error(

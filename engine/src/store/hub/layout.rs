@@ -95,7 +95,7 @@ impl Layout {
             fs::create_dir_all(folder)?;
         }
         match fs::remove_file(&link) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => make_link(&target, &link, &self.blob(file)),
         }
     }

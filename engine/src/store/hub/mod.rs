@@ -260,7 +260,7 @@ impl Hub {
             _ => format!("{folder} has {shown}, ..."),
         };
         format!(
-            "{model} is not (or not all) in the cache; {there}; check the network connection, HF_ENDPOINT and \
+            "{model} is no path here and not, or not all of it, in the cache; {there}; check the network connection, HF_ENDPOINT and \
              HTTPS_PROXY, or give the path of a model on this machine"
         )
     }

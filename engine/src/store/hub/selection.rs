@@ -64,8 +64,8 @@ pub(super) fn choose<'a>(listing: &'a Listing, model: &HubModel) -> Result<Selec
 
 /// The shards that the index names.
 pub(super) fn shards<'a>(listing: &'a Listing, index: &[u8]) -> Result<Vec<&'a ListedFile>, HubError> {
-    let index =
-        Index::parse(index).map_err(|source| HubError::BadIndex { repo: listing.repo.clone(), source })?;
+    let index = Index::parse(index)
+        .map_err(|source| HubError::BadIndex { repo: listing.repo.clone(), source: Box::new(source) })?;
     let listed = |name: &str| {
         listing.find(name).ok_or_else(|| HubError::NoModel {
             repo: listing.repo.clone(),
