@@ -9,7 +9,7 @@ use halite_engine::model::load_runner;
 use halite_engine::runner::{ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
 use halite_engine::text::{Tokenizer, VocabularySource};
 use halite_engine::{Engine, EngineError, EngineOptions, KvCapacity};
-use halite_server::serve::{ServeOptions, Server};
+use halite_server::serve::{SamplingDefaults, ServeOptions, Server};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn engine(at: usize, fate: Fate) -> Engine {
 
 fn server(at: usize, fate: Fate) -> Server {
     let mut server = Server::bind("127.0.0.1", 0, ServeOptions::new("tiny")).unwrap();
-    server.serve(engine(at, fate)).unwrap();
+    server.serve(engine(at, fate), SamplingDefaults::new()).unwrap();
     server
 }
 

@@ -30,7 +30,11 @@ pub(crate) fn run(workspace: &Workspace, targets: &[String], minutes: u64) -> Re
             "-max_len=65536".to_owned(),
             "-print_final_stats=1".to_owned(),
         ];
-        let mut arguments = vec!["run", "-s", "none", "--fuzz-dir", "fuzz", target, &corpus, &seeds, "--"];
+        let mut arguments = vec!["run", "-s", "none", "--fuzz-dir", "fuzz"];
+        if target == "request" {
+            arguments.extend(["--features", "server"]);
+        }
+        arguments.extend([target, &corpus, &seeds, "--"]);
         arguments.extend(limits.iter().map(String::as_str));
         eprintln!("==> {target}, {minutes} minutes");
         if let Err(error) = CARGO_FUZZ.command(workspace, &arguments).run(workspace.root()) {
