@@ -41,6 +41,7 @@ pub enum Data {
 
 /// Where the residual is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Side {
     /// To what is normalised.
     Before,

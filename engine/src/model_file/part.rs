@@ -4,6 +4,7 @@ use super::ModelConfig;
 
 /// One tensor of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Part {
     /// `[vocabulary, hidden]`.
     Embedding,
@@ -17,6 +18,7 @@ pub enum Part {
 
 /// One tensor of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum LayerPart {
     AttentionNorm,
     Query,

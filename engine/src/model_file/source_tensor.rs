@@ -8,6 +8,7 @@ use std::ops::Range;
 
 /// A tensor of any format. Rows are the innermost dimension.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum SourceTensor<'a> {
     /// Of a GGUF file.
     Gguf(TensorView<'a>),

@@ -110,11 +110,8 @@ fn stored(file: &dyn ModelFile) -> Vec<Stored> {
     let mut types: BTreeMap<String, Stored> = BTreeMap::new();
     for tensor in file.stored_tensors() {
         let element_type = tensor.element_type;
-        let stored = types.entry(element_type.clone()).or_insert(Stored {
-            element_type,
-            tensors: 0,
-            bytes: Some(0),
-        });
+        let stored =
+            types.entry(element_type.clone()).or_insert(Stored { element_type, tensors: 0, bytes: Some(0) });
         stored.tensors += 1;
         stored.bytes = stored.bytes.zip(tensor.bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
     }

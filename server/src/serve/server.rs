@@ -41,11 +41,7 @@ pub struct ServeOptions {
 impl ServeOptions {
     /// Serves a model by this name, to everybody.
     pub fn new(model: impl Into<String>) -> Self {
-        Self {
-            model: model.into(),
-            api_key: None,
-            limits: Limits::default(),
-        }
+        Self { model: model.into(), api_key: None, limits: Limits::default() }
     }
 
     /// Sets what clients must show; an empty key is none.
