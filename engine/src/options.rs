@@ -115,6 +115,9 @@ pub struct EngineOptions {
     pub max_sequences: usize,
     /// The most requests that wait; more are refused.
     pub max_waiting: usize,
+    /// Tokens that may be drawn, the first ones of the vocabulary. Output layers often have more rows than there are
+    /// tokens, and a token without a text is no answer. `None`: as many as the tokenizer has.
+    pub drawn_tokens: Option<usize>,
     /// Reuse of prefixes.
     pub prefix_reuse: PrefixReuse,
 }
@@ -131,6 +134,7 @@ impl Default for EngineOptions {
             prefill_chunk: None,
             max_sequences: 32,
             max_waiting: 1024,
+            drawn_tokens: None,
             prefix_reuse: PrefixReuse::default(),
         }
     }
@@ -174,6 +178,13 @@ impl EngineOptions {
     #[must_use]
     pub fn context(mut self, tokens: usize) -> Self {
         self.context = Some(tokens);
+        self
+    }
+
+    /// Sets how many tokens may be drawn.
+    #[must_use]
+    pub fn drawn_tokens(mut self, tokens: usize) -> Self {
+        self.drawn_tokens = Some(tokens);
         self
     }
 
@@ -225,6 +236,7 @@ impl EngineOptions {
             ("prefill_chunk", self.prefill_chunk.unwrap_or(self.max_batch_tokens)),
             ("max_sequences", self.max_sequences),
             ("max_waiting", self.max_waiting),
+            ("drawn_tokens", self.drawn_tokens.unwrap_or(1)),
         ];
         if let Some((option, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
             return Err(EngineError::option(option, "at least 1", "0"));
@@ -285,6 +297,7 @@ mod tests {
             (EngineOptions::new().prefill_chunk(513), "prefill_chunk"),
             (EngineOptions::new().max_sequences(513), "max_sequences"),
             (EngineOptions::new().max_waiting(0), "max_waiting"),
+            (EngineOptions::new().drawn_tokens(0), "drawn_tokens"),
             (EngineOptions::new().kv_dtype(DType::I8), "kv_dtype"),
         ];
         for (options, name) in cases {

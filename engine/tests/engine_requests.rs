@@ -11,7 +11,7 @@ use halite_engine::{
 };
 use halite_kernels::sampling::uniform;
 use support::cpu;
-use support::tiny_model::{TinyModel, VOCABULARY};
+use support::tiny_model::{TinyModel, VOCABULARY, Value};
 
 fn engine(model: &TinyModel, options: &EngineOptions) -> Engine {
     let file = GgufFile::from_bytes(model.bytes()).unwrap();
@@ -41,6 +41,30 @@ fn seed_and_position_decide_a_draw() {
             }
         }
     }
+}
+
+/// Output layers are padded: they may have more rows than the tokenizer has tokens.
+#[test]
+fn rows_without_a_token_are_never_drawn() {
+    let mut model = TinyModel::new(6);
+    model.untie(1);
+    model.tensors.get_mut("output.weight").unwrap().values.fill(0.0);
+    let tokens = 20;
+    for key in ["tokenizer.ggml.tokens", "tokenizer.ggml.token_type"] {
+        match model.keys.get_mut(key).unwrap() {
+            Value::Strs(texts) => texts.truncate(tokens),
+            Value::I32s(types) => types.truncate(tokens),
+            _ => panic!("{key} is a list"),
+        }
+    }
+    model.set("tokenizer.ggml.eos_token_id", Value::U32(tokens as u32 - 1));
+    let mut engine = engine(&model, &EngineOptions::new());
+    let request = Request::new(vec![3], 200).sampling(SamplingParams::seeded(1.0, 5));
+    let answer = engine.generate(request, &mut |_| {}).unwrap();
+    let drawn = answer.finished.generated;
+    assert_eq!(drawn.len(), 200);
+    assert!(drawn.iter().all(|&id| (id as usize) < tokens), "{drawn:?}");
+    assert!(drawn.contains(&(tokens as u32 - 1)) && drawn.contains(&0), "all others are: {drawn:?}");
 }
 
 #[test]

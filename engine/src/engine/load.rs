@@ -35,7 +35,8 @@ impl Engine {
     ) -> Result<Self> {
         // Texts first: they are quick, and what is wrong with them should not come after all the weights.
         let ModelTexts { tokenizer, template, .. } = file.texts()?;
-        let runner = model::load_runner(device, file, options, progress)?;
+        let tokens = options.drawn_tokens.unwrap_or(tokenizer.vocab_size());
+        let runner = model::load_runner(device, file, &options.clone().drawn_tokens(tokens), progress)?;
         Self::new(runner, tokenizer, template, options)
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Capacity {
     pub(super) kv_blocks: usize,
     /// The largest step.
     pub(super) limits: StepLimits,
+    /// Tokens that may be drawn.
+    pub(super) drawn_tokens: usize,
     /// Rows whose logits are computed at a time.
     pub(super) max_output_rows: usize,
 }
@@ -32,6 +34,7 @@ impl Capacity {
             kv_blocks: kv_blocks(&kv, context, options)?,
             kv,
             limits: StepLimits { max_tokens: options.max_batch_tokens, max_sequences: options.max_sequences },
+            drawn_tokens: options.drawn_tokens.unwrap_or(config.vocabulary).min(config.vocabulary),
             max_output_rows: (LOGITS_BYTES / (config.vocabulary * DType::F32.size()))
                 .clamp(1, options.max_batch_tokens),
         })

@@ -35,7 +35,7 @@ impl<B: Backend> Plans<B> {
         config: &ModelConfig,
         capacity: &Capacity,
     ) -> Result<Self> {
-        let sampling = SamplingSpec::new(config.vocabulary);
+        let sampling = SamplingSpec::new(capacity.drawn_tokens);
         device.sampling_supports(&sampling).require("sampling", device, &sampling)?;
         let max_tokens = capacity.limits.max_tokens;
         let largest = AttentionCapacity {

@@ -7,7 +7,7 @@ use halite_hal::{Error, Pending};
 use halite_kernels::attention::AttentionStep;
 use halite_kernels::cache::{BlockExport, BlockImport, SlotMapping};
 use halite_kernels::rope::Positions;
-use halite_kernels::sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingStep};
+use halite_kernels::sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingPlan, SamplingStep};
 use halite_kernels::{Backend, Tensor};
 
 impl<B: Backend> Runner for Decoder<B> {
@@ -117,6 +117,7 @@ impl<B: Backend> Decoder<B> {
         let (device, stream, plan) = (&self.device, &mut self.stream, &mut self.plans.sampling);
         let step = SamplingStep { params: &params }.check(plan)?;
         device.sampling_update(stream, plan, &step)?;
+        let logits = logits.narrow(1, 0..plan.spec().vocabulary)?;
         let ids = self.output.tokens.narrow(0, 0..rows.len())?;
         device.sample(stream, SamplingArgs { plan, logits: &logits, ids: &ids }.check()?)?;
         // Ids are within the vocabulary, so never negative.
