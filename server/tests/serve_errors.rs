@@ -5,6 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::io::Read;
 use support::serving::Serving;
 use support::tiny_model::{VOCABULARY, Value as Key};
 use support::{Place, endless, model};
@@ -246,7 +247,7 @@ fn prompts_that_fit_nowhere_are_refused_and_others_go_on() {
         );
     }
     // One of several: none of them runs.
-    server.complete(json!({ "prompt": ["AB", "A".repeat(5000)] })).error(400);
+    server.complete(json!({ "prompt": ["AB", "A".repeat(300)] })).error(400);
     server.settled();
     let again = server.complete(json!({ "prompt": "AB", "max_tokens": 5, "temperature": 0 })).ok();
     assert_eq!(again["choices"], running["choices"]);
@@ -321,14 +322,20 @@ fn a_full_queue_says_when_to_come_back() {
     };
     let first = post();
     server.until("running", |health| health["running"] == 1);
-    let second = [post(), post()];
-    server.until("waiting", |health| health["waiting"] == 2);
+    let second = post();
+    server.until("one waiting", |health| health["waiting"] == 1);
+    // Two answers, and room for one: neither waits.
+    assert_eq!(server.complete(json!({ "prompt": "AB", "n": 2 })).error(429)["code"], "queue_full");
+    let third = post();
+    server.until("two waiting", |health| health["waiting"] == 2);
+    third.set_read_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
+    assert!((&third).read(&mut [0]).is_err(), "refused, as if somebody had taken its place");
     let refused = server.complete(json!({ "prompt": "AB", "stream": true }));
     assert_eq!(refused.error(429)["code"], "queue_full");
     assert_eq!(refused.header("retry-after"), Some("1"));
     // More than the queue ever holds is never going to work.
     assert_eq!(server.complete(json!({ "prompt": "AB", "n": 3 })).error(400)["param"], "n");
-    drop((first, second));
+    drop((first, second, third));
     server.settled();
     server.complete(json!({ "prompt": "AB" })).ok();
 }
