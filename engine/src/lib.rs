@@ -27,7 +27,7 @@ pub mod schedule;
 pub mod store;
 pub mod text;
 
-pub use engine::{Engine, Event, Generation, ModelTexts, Request, RequestId};
+pub use engine::{Engine, Event, Generation, Request, RequestId};
 pub use error::{EngineError, Result};
 pub use halite_kernels::sampling::SamplingParams;
 pub use options::{

@@ -157,7 +157,6 @@ fn what_is_not_built_in_is_named() {
     refused(|model| model.set("general.architecture", text("mamba")), &["mamba", "llama"]);
     refused(|model| model.set("llama.rope.scaling.type", text("yarn")), &["yarn", "rope.scaling.type"]);
     refused(|model| model.set("llama.expert_count", Value::U32(8)), &["llama.expert_count"]);
-    refused(|model| model.set("llama.attention.sliding_window", Value::U32(64)), &["sliding_window"]);
     refused(|model| model.set("llama.attention.value_length", Value::U32(16)), &["value_length"]);
 }
 

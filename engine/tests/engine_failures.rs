@@ -5,6 +5,7 @@ mod support;
 
 use halite_cpu::Tier;
 use halite_engine::gguf::GgufFile;
+use halite_engine::model_file::ModelTexts;
 use halite_engine::model::load_runner;
 use halite_engine::runner::{ModelInfo, Runner, SequencePart, StepBatch, StepLimits, StepOutput};
 use halite_engine::text::{Tokenizer, VocabularySource};
@@ -64,7 +65,7 @@ fn runner() -> Box<dyn Runner> {
 fn engine(fails_in: impl IntoIterator<Item = usize>) -> Engine {
     let failing = Failing { inner: runner(), step: 0, fails_in: fails_in.into_iter().collect() };
     let tokenizer = Tokenizer::new(VocabularySource::from_gguf(file().metadata()).unwrap()).unwrap();
-    Engine::new(Box::new(failing), tokenizer, None, &options()).unwrap()
+    Engine::new(Box::new(failing), ModelTexts::new(tokenizer, None), &options()).unwrap()
 }
 
 #[test]

@@ -118,8 +118,8 @@ fn what_a_folder_says_is_read() {
     assert_eq!(windows, [near, near, near, near, near, far, near]);
     assert_eq!(file.architecture().as_deref(), Some("gemma3_text"));
     let texts = file.texts().unwrap();
-    assert_eq!(texts.tokenizer.end_tokens().collect::<Vec<_>>(), [1]);
-    assert!(texts.template.is_some());
+    assert_eq!(texts.tokenizer().end_tokens().collect::<Vec<_>>(), [1]);
+    assert!(texts.template().is_some());
     assert_eq!(file.generation().unwrap(), Default::default());
     let engine =
         Engine::load(cpu(1, Tier::best()), checkpoint("gemma3"), &EngineOptions::new(), &mut |_| {}).unwrap();

@@ -1,7 +1,7 @@
 //! An engine from a model file.
 
 use super::Engine;
-use crate::model_file::{self, ModelFile, ModelTexts};
+use crate::model_file::{self, ModelFile};
 use crate::{EngineOptions, LoadProgress, Result, model};
 use halite_kernels::Backend;
 use std::path::Path;
@@ -34,9 +34,9 @@ impl Engine {
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         // Texts first: they are quick, and what is wrong with them should not come after all the weights.
-        let ModelTexts { tokenizer, template, .. } = file.texts()?;
-        let tokens = options.drawn_tokens.unwrap_or(tokenizer.vocab_size());
+        let texts = file.texts()?;
+        let tokens = options.drawn_tokens.unwrap_or(texts.tokenizer().vocab_size());
         let runner = model::load_runner(device, file, &options.clone().drawn_tokens(tokens), progress)?;
-        Self::new(runner, tokenizer, template, options)
+        Self::new(runner, texts, options)
     }
 }

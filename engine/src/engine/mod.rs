@@ -6,16 +6,14 @@ mod load;
 mod probe;
 mod request;
 mod step;
-mod texts;
 
 pub use generate::Generation;
 pub use request::Request;
-pub use texts::ModelTexts;
 
-use crate::model_file::ModelError;
+use crate::model_file::{ModelError, ModelTexts};
 use crate::runner::{ModelInfo, Runner};
 use crate::schedule::{BlockCounts, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent};
-use crate::text::{AnswerText, ChatInput, ChatMessage, ChatTemplate, Tokenizer};
+use crate::text::{AnswerText, ChatInput, ChatMessage, Tokenizer};
 use crate::{EngineError, EngineOptions, PrefixReuse, Result, schedule};
 use halite_kernels::sampling::SamplingParams;
 use probe::Probe;
@@ -70,13 +68,12 @@ impl Engine {
     /// Options that cannot work with this runner.
     pub fn new(
         runner: Box<dyn Runner>,
-        tokenizer: Tokenizer,
-        template: Option<ChatTemplate>,
+        texts: ModelTexts,
         options: &EngineOptions,
     ) -> Result<Self> {
         options.check()?;
         let info = runner.info();
-        let (tokens, rows) = (tokenizer.vocab_size(), info.vocabulary);
+        let (tokens, rows) = (texts.tokenizer().vocab_size(), info.vocabulary);
         if tokens > rows {
             return Err(ModelError::Vocabulary { tokens, rows }.into());
         }
@@ -95,7 +92,7 @@ impl Engine {
         Ok(Self {
             scheduler: Scheduler::new(config)?,
             runner,
-            texts: ModelTexts::new(tokenizer, template),
+            texts,
             active: BTreeMap::new(),
             pending: Vec::new(),
         })

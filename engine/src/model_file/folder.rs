@@ -54,7 +54,7 @@ impl ModelFile for ModelFolder {
     fn texts(&self) -> Result<ModelTexts> {
         let text::FolderTexts { tokenizer, template, .. } = text::read_folder(&self.path)?;
         let ends = generation::end_tokens(&self.path, &self.config)?;
-        Ok(ModelTexts { tokenizer: tokenizer.with_end_tokens(ends), template })
+        Ok(ModelTexts::new(tokenizer.with_end_tokens(ends), template))
     }
 
     fn generation(&self) -> Result<GenerationDefaults> {

@@ -14,7 +14,7 @@ impl ModelFile for GgufFile {
         let metadata = self.metadata();
         let tokenizer = Tokenizer::new(VocabularySource::from_gguf(metadata)?)?;
         let template = metadata.opt_str("tokenizer.chat_template")?.map(ChatTemplate::new).transpose()?;
-        Ok(ModelTexts { tokenizer, template })
+        Ok(ModelTexts::new(tokenizer, template))
     }
 
     /// The format has no place for it.

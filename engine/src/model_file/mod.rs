@@ -31,6 +31,7 @@ mod part;
 mod rope_factors;
 mod shapes;
 mod source_tensor;
+mod texts;
 
 pub use config::{AttentionKind, ModelConfig, RopeConfig};
 pub use error::ModelError;
@@ -40,21 +41,11 @@ pub use generation::GenerationDefaults;
 pub use memory::MemoryNeeded;
 pub(crate) use part::{LayerPart, Part};
 pub(crate) use source_tensor::SourceTensor;
+pub use texts::ModelTexts;
 
 use crate::Result;
 use crate::gguf::GgufFile;
-use crate::text::{ChatTemplate, Tokenizer};
 use std::path::Path;
-
-/// What a model says with: its tokenizer, and the template that lays conversations out where it has one.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ModelTexts {
-    /// The tokenizer, with all tokens that end an answer.
-    pub tokenizer: Tokenizer,
-    /// The chat template.
-    pub template: Option<ChatTemplate>,
-}
 
 /// A model file of one of the formats. Sealed: the engine knows them all.
 pub trait ModelFile: sealed::Tensors + Send + Sync {

@@ -101,7 +101,7 @@ fn report(path: String, file: &dyn ModelFile) -> Report {
         problems,
         model: config.ok().map(|config| model(&config)),
         stored: stored(file),
-        chat_template: texts.is_ok_and(|texts| texts.template.is_some()),
+        chat_template: texts.is_ok_and(|texts| texts.template().is_some()),
     }
 }
 

@@ -6,8 +6,7 @@ use crate::model_file::{self, DEFAULT_MODEL};
 use crate::output;
 use crate::progress::Progress;
 use clap::Args;
-use halite_engine::gguf::GgufFile;
-use halite_engine::text::{SpecialTokens, Tokenizer, VocabularySource};
+use halite_engine::text::{SpecialTokens, Tokenizer};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -56,16 +55,17 @@ pub(crate) fn execute(args: &TokenizeArgs, progress: &Progress) -> anyhow::Resul
         Some(path) => prompt_text::of_file(path, "the text")?,
         None => prompt_text::of_words(&args.text, "the text")?,
     };
-    let file = GgufFile::open(model_file::find(&args.model, &args.cache, progress)?)?;
-    let tokenizer = Tokenizer::new(VocabularySource::from_gguf(file.metadata())?)?;
+    let file = halite_engine::model_file::open(model_file::find(&args.model, &args.cache, progress)?)?;
+    let texts = file.texts()?;
+    let tokenizer = texts.tokenizer();
     let special = if args.special { SpecialTokens::Parse } else { SpecialTokens::AsText };
-    let texts: Vec<&str> = match args.lines {
+    let lines: Vec<&str> = match args.lines {
         true => text.lines().filter(|line| !line.is_empty()).collect(),
         false => vec![&text],
     };
-    let tokenized = texts.into_iter().map(|text| {
+    let tokenized = lines.into_iter().map(|text| {
         let ids = tokenizer.encode_prompt(text, special)?;
-        let pieces = if args.json { pieces(&tokenizer, &ids)? } else { Vec::new() };
+        let pieces = if args.json { pieces(tokenizer, &ids)? } else { Vec::new() };
         Ok(Tokenized { ids, pieces })
     });
     let tokenized = tokenized.collect::<anyhow::Result<Vec<_>>>()?;

@@ -8,7 +8,8 @@ use super::wire::Dialect;
 use axum::http::StatusCode;
 use halite_engine::schedule::AdmissionError;
 use halite_engine::text::ChatTemplate;
-use halite_engine::{Engine, EngineError, ModelTexts, Request};
+use halite_engine::model_file::ModelTexts;
+use halite_engine::{Engine, EngineError, Request};
 use std::time::SystemTime;
 
 /// The most tokens of a completion where a request does not say: OpenAI's number. A chat may fill the context.

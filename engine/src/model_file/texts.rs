@@ -4,7 +4,8 @@ use crate::text::{ChatInput, ChatMessage, ChatTemplate, SpecialTokens, Tokenizer
 use crate::{EngineError, Result};
 use std::sync::Arc;
 
-/// A model's tokenizer and chat template. Clones share them.
+/// What a model says with: its tokenizer, with all tokens that end an answer, and the template that lays conversations out
+/// where it has one. Clones share them.
 #[derive(Clone, Debug)]
 pub struct ModelTexts {
     tokenizer: Arc<Tokenizer>,
@@ -12,7 +13,8 @@ pub struct ModelTexts {
 }
 
 impl ModelTexts {
-    pub(super) fn new(tokenizer: Tokenizer, template: Option<ChatTemplate>) -> Self {
+    /// A tokenizer, and the template where the model has one.
+    pub fn new(tokenizer: Tokenizer, template: Option<ChatTemplate>) -> Self {
         Self { tokenizer: Arc::new(tokenizer), template: template.map(Arc::new) }
     }
 
@@ -26,7 +28,7 @@ impl ModelTexts {
         self.template.as_deref()
     }
 
-    /// As [`Engine::prompt`](crate::Engine::prompt).
+    /// The prompt that continues `text`; what looks like a control token in it is only text.
     ///
     /// # Errors
     /// Text that the vocabulary cannot write.
