@@ -116,7 +116,8 @@ pub struct EngineOptions {
     /// The most requests that wait; more are refused.
     pub max_waiting: usize,
     /// Tokens that may be drawn, the first ones of the vocabulary. Output layers often have more rows than there are
-    /// tokens, and a token without a text is no answer. `None`: as many as the tokenizer has.
+    /// tokens, and a token without a text is no answer. `None`: as many as the tokenizer has. Log-probabilities are over
+    /// all rows, drawn or not, as other programs give them.
     pub drawn_tokens: Option<usize>,
     /// Reuse of prefixes.
     pub prefix_reuse: PrefixReuse,

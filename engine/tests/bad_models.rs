@@ -160,14 +160,19 @@ fn what_is_not_built_in_is_named() {
     refused(|model| model.set("llama.attention.value_length", Value::U32(16)), &["value_length"]);
 }
 
+/// Tokenizers of models that also see have a token more than the text model has rows. A text does not come by it.
 #[test]
-fn a_vocabulary_beyond_the_embedding_table_is_refused() {
-    let tokens = (0..=VOCABULARY).map(|i| format!("t{i}")).collect();
-    let change = |model: &mut TinyModel| {
-        model.set("tokenizer.ggml.tokens", Value::Strs(tokens));
-        model.keys.remove("tokenizer.ggml.token_type");
-    };
-    refused(change, &["68", "67", "token_embd.weight"]);
+fn a_token_beyond_the_embedding_table_is_refused_where_it_is_used() {
+    let mut model = TinyModel::new(1);
+    model.set("tokenizer.ggml.tokens", Value::Strs((0..=VOCABULARY).map(|i| format!("t{i}")).collect()));
+    model.keys.remove("tokenizer.ggml.token_type");
+    let mut engine = load(&model, &EngineOptions::new()).unwrap();
+    let request = Request::new(vec![1, VOCABULARY as u32], 5);
+    let error = engine.add(request).unwrap_err().to_string();
+    assert!(error.contains("67") && error.contains("token 1 "), "{error}");
+    let request = Request::new(vec![1], 50).sampling(SamplingParams::seeded(5.0, 1));
+    let answer = engine.generate(request, &mut |_| {}).unwrap();
+    assert!(answer.finished.generated.iter().all(|&id| (id as usize) < VOCABULARY));
 }
 
 #[test]

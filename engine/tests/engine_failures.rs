@@ -5,8 +5,8 @@ mod support;
 
 use halite_cpu::Tier;
 use halite_engine::gguf::GgufFile;
-use halite_engine::model_file::ModelTexts;
 use halite_engine::model::load_runner;
+use halite_engine::model_file::ModelTexts;
 use halite_engine::runner::{ModelInfo, Runner, SequencePart, StepBatch, StepLimits, StepOutput};
 use halite_engine::text::{Tokenizer, VocabularySource};
 use halite_engine::{

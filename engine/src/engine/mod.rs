@@ -10,7 +10,7 @@ mod step;
 pub use generate::Generation;
 pub use request::Request;
 
-use crate::model_file::{ModelError, ModelTexts};
+use crate::model_file::ModelTexts;
 use crate::runner::{ModelInfo, Runner};
 use crate::schedule::{BlockCounts, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent};
 use crate::text::{AnswerText, ChatInput, ChatMessage, Tokenizer};
@@ -66,17 +66,9 @@ impl Engine {
     ///
     /// # Errors
     /// Options that cannot work with this runner.
-    pub fn new(
-        runner: Box<dyn Runner>,
-        texts: ModelTexts,
-        options: &EngineOptions,
-    ) -> Result<Self> {
+    pub fn new(runner: Box<dyn Runner>, texts: ModelTexts, options: &EngineOptions) -> Result<Self> {
         options.check()?;
         let info = runner.info();
-        let (tokens, rows) = (texts.tokenizer().vocab_size(), info.vocabulary);
-        if tokens > rows {
-            return Err(ModelError::Vocabulary { tokens, rows }.into());
-        }
         let blocks = u32::try_from(info.kv_blocks)
             .map_err(|_| EngineError::option("kv", "fewer than 2^32 blocks", info.kv_blocks.to_string()))?;
         let limits = runner.limits();

@@ -4,6 +4,7 @@ mod buffers;
 mod capacity;
 mod convert;
 mod decoder;
+mod layer;
 mod plans;
 mod queue;
 mod run;

@@ -3,6 +3,7 @@
 use super::capacity::Capacity;
 use crate::Result;
 use crate::model_file::ModelConfig;
+use halite_hal::Error;
 use halite_kernels::Backend;
 use halite_kernels::attention::AttentionCapacity;
 use halite_kernels::sampling::SamplingSpec;
@@ -65,7 +66,15 @@ impl<B: Backend> Plans<B> {
     }
 
     /// The plans of a layer.
-    pub(super) fn of_layer(&self, layer: usize) -> Option<&KindPlans<B>> {
-        self.kinds.get(*self.layer_kinds.get(layer)?)
+    pub(super) fn of_layer(&self, layer: usize) -> Result<&KindPlans<B>> {
+        let kind = self.layer_kinds.get(layer).and_then(|&kind| self.kinds.get(kind));
+        let expected = || format!("below {}", self.layer_kinds.len());
+        let unknown = || Error::Argument {
+            operator: "step",
+            argument: "layer",
+            expected: expected(),
+            got: layer.to_string(),
+        };
+        Ok(kind.ok_or_else(unknown)?)
     }
 }

@@ -76,7 +76,7 @@ impl<B: Backend> Decoder<B> {
         {
             return Err(EngineError::UnknownToken { index, id, vocabulary });
         }
-        // A vocabulary fits into I32: the sampling plan was made for it.
+        // A vocabulary fits into I32: the readers of model files bound it.
         Ok(batch.tokens.iter().map(|&id| id as i32).collect())
     }
 

@@ -16,8 +16,6 @@ pub(super) struct Weights<B: Backend> {
     pub(super) output: B::Packed,
     /// Bytes of all of them.
     pub(super) bytes: u64,
-    /// Values of all of them, a tied output layer counted once.
-    pub(super) parameters: u64,
 }
 
 /// One layer's weights.
@@ -97,8 +95,7 @@ impl<B: Backend> Weights<B> {
         progress: &mut dyn FnMut(LoadProgress<'_>),
     ) -> Result<Self> {
         let total = file.stored_tensors().iter().filter_map(|tensor| tensor.bytes).sum();
-        let mut loader =
-            Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0, read: 0 };
+        let mut loader = Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0 };
 
         let table = loader.matrix(&[Part::Embedding], config.table_format(format))?;
         let embedding = Table::new(loader.stream, &table, &[config.vocabulary, config.hidden])?;
@@ -116,8 +113,8 @@ impl<B: Backend> Weights<B> {
         };
         let layers = (0..config.layers).map(|layer| loader.layer(layer)).collect::<Result<_>>()?;
         let final_norm = loader.norm(Part::FinalNorm)?;
-        let (bytes, parameters) = (loader.kept, loader.read);
-        Ok(Self { embedding, layers, final_norm, output, bytes, parameters })
+        let bytes = loader.kept;
+        Ok(Self { embedding, layers, final_norm, output, bytes })
     }
 }
 
@@ -135,8 +132,6 @@ struct Loader<'a, B: Backend> {
     total: u64,
     /// Bytes kept.
     kept: u64,
-    /// Values read.
-    read: u64,
 }
 
 impl<B: Backend> Loader<'_, B> {
@@ -220,7 +215,6 @@ impl<B: Backend> Loader<'_, B> {
 
     fn count(&mut self, tensor: &SourceTensor<'_>) {
         self.done += tensor.bytes();
-        self.read += (tensor.rows() * tensor.row_len()) as u64;
         (self.progress)(LoadProgress { tensor: tensor.name(), done: self.done, total: self.total });
     }
 }

@@ -106,14 +106,4 @@ pub enum ModelError {
         /// The file's value; text quoted and shortened.
         got: String,
     },
-    /// More tokens than rows of the embedding table.
-    #[error(
-        "model: the vocabulary has {tokens} tokens, the embedding table `token_embd.weight` only {rows} rows"
-    )]
-    Vocabulary {
-        /// Tokens of the tokenizer.
-        tokens: usize,
-        /// Rows of the table.
-        rows: usize,
-    },
 }

@@ -1,11 +1,11 @@
 //! A safetensors folder as a model file.
 
-use super::compressed_tensors::CompressedTensors;
+use super::compressed_tensors;
+use super::family::Family;
 use super::json::JsonObject;
-use super::sealed::Tensors;
 use super::{
     GenerationDefaults, ModelConfig, ModelError, ModelFile, ModelTexts, Part, SourceTensor, StoredTensor,
-    folder_config, folder_names, generation,
+    Tensors, folder_config, folder_names, generation,
 };
 use crate::Result;
 use crate::safetensors::{ElementType, SafetensorsFolder, SafetensorsView};
@@ -19,7 +19,10 @@ pub struct ModelFolder {
     tensors: SafetensorsFolder,
     /// What stands before the names of the decoder's tensors.
     prefix: &'static str,
-    quantization: Option<CompressedTensors>,
+    /// Whether the family has norms on both sides of attention and feed-forward, which decides what they are called.
+    post_norms: bool,
+    /// Whether its matrices are INT8.
+    quantized: bool,
 }
 
 impl ModelFolder {
@@ -35,8 +38,10 @@ impl ModelFolder {
         let tensors = SafetensorsFolder::open(path)?;
         let prefix = folder_names::prefix(&tensors);
         // A kind that is not read is told by `config`, so that such a folder can be inspected.
-        let quantization = CompressedTensors::read(&config).ok().flatten();
-        Ok(Self { path: path.to_owned(), config, tensors, prefix, quantization })
+        let quantized = compressed_tensors::is_declared(&config).unwrap_or(false);
+        let family = config.opt_str("model_type").ok().flatten().and_then(Family::of);
+        let post_norms = family.is_some_and(Family::post_norms);
+        Ok(Self { path: path.to_owned(), config, tensors, prefix, post_norms, quantized })
     }
 
     /// Where it is.
@@ -78,28 +83,28 @@ impl ModelFile for ModelFolder {
 
 impl Tensors for ModelFolder {
     fn read_config(&self) -> Result<ModelConfig> {
-        let quantization = CompressedTensors::read(&self.config)?;
+        let quantized = compressed_tensors::is_declared(&self.config)?;
         let embedding = self.tensor_name(Part::Embedding);
         let has = |part| self.tensors.tensor(&self.tensor_name(part)).is_some();
         let mut config = folder_config::read(&self.config, &self.tensors, &embedding, has)?;
-        config.stored_w8a8 = quantization.is_some();
+        config.stored_w8a8 = quantized;
         Ok(config)
     }
 
     fn tensor_name(&self, part: Part) -> String {
-        folder_names::name(self.prefix, part, &self.config)
+        folder_names::name(self.prefix, part, self.post_norms)
     }
 
     fn tensor(&self, part: Part) -> Result<SourceTensor<'_>> {
         let name = self.tensor_name(part);
         let view = self.view(&name)?;
-        match (view.dtype(), &self.quantization) {
+        match (view.dtype(), self.quantized) {
             (ElementType::F32 | ElementType::F16 | ElementType::Bf16, _) => {
                 Ok(SourceTensor::Safetensors(view))
             }
-            (ElementType::I8, Some(_)) => {
+            (ElementType::I8, true) => {
                 let scales =
-                    CompressedTensors::scales(&view, self.view(&CompressedTensors::scale_name(&name))?)?;
+                    compressed_tensors::scales(&view, self.view(&compressed_tensors::scale_name(&name))?)?;
                 Ok(SourceTensor::Int8PerChannel { q: view, scales })
             }
             (dtype, _) => Err(ModelError::ElementType { tensor: name, dtype: dtype.to_string() }.into()),
@@ -107,7 +112,7 @@ impl Tensors for ModelFolder {
     }
 
     fn is_passed_over(&self, name: &str, config: &ModelConfig) -> bool {
-        let scale = self.quantization.is_some() && CompressedTensors::is_scale(name);
+        let scale = self.quantized && compressed_tensors::is_scale(name);
         scale || folder_names::is_passed_over(name, config)
     }
 }

@@ -1,7 +1,7 @@
 //! Hyper-parameters from `config.json`, as the `transformers` package writes it.
 
 use super::config::RopeConfig;
-use super::facts::{self, Facts, MAX_CONTEXT, MAX_VOCABULARY, Names};
+use super::config_keys::{self, ConfigKeys, MAX_CONTEXT, Names};
 use super::family::{ARCHITECTURES, Family};
 use super::json::JsonObject;
 use super::{ModelConfig, ModelError, Part};
@@ -21,8 +21,8 @@ const NAMES: Names = Names {
     norm_eps: "rms_norm_eps",
 };
 
-/// Reads the hyper-parameters. Where a key is missing, its value is the default of the family's class in
-/// `transformers`, because files are saved without what is default.
+/// Reads the hyper-parameters. Where a key is missing that published files leave out, its value is the default of the
+/// family's class in `transformers`.
 pub(super) fn read(
     config: &JsonObject,
     tensors: &SafetensorsFolder,
@@ -41,7 +41,10 @@ pub(super) fn read(
     let keys = Keys { json: text.as_ref().unwrap_or(config), family };
     keys.refuse_unsupported()?;
 
-    let mut model = facts::config(&keys, family, RopeStyle::HalfSplit, vocabulary(tensors, embedding)?)?;
+    let missing = || ModelError::MissingTensor { tensor: embedding.to_owned(), expected: Vec::new() };
+    let table = tensors.tensor(embedding).ok_or_else(missing)?;
+    let vocabulary = config_keys::vocabulary(embedding, table.shape())?;
+    let mut model = config_keys::config(&keys, family, RopeStyle::HalfSplit, vocabulary)?;
     model.architecture = architecture.to_owned();
     let name = config.opt_str("_name_or_path")?.filter(|name| !name.is_empty());
     model.name = name.map(|name| name.chars().take(256).collect());
@@ -65,27 +68,13 @@ pub(super) fn read(
     Ok(model)
 }
 
-/// Rows of the embedding table: `vocab_size` is only a claim.
-fn vocabulary(tensors: &SafetensorsFolder, embedding: &str) -> Result<usize> {
-    let missing = || ModelError::MissingTensor { tensor: embedding.to_owned(), expected: Vec::new() };
-    match tensors.tensor(embedding).ok_or_else(missing)?.shape() {
-        &[rows, _] if (1..=MAX_VOCABULARY).contains(&rows) => Ok(rows),
-        shape => Err(ModelError::Value {
-            key: embedding.to_owned(),
-            expected: format!("two dimensions, of 1 to {MAX_VOCABULARY} rows"),
-            got: format!("{shape:?}"),
-        }
-        .into()),
-    }
-}
-
 /// The keys of one family's text model.
 struct Keys<'a> {
     json: &'a JsonObject,
     family: Family,
 }
 
-impl Facts for Keys<'_> {
+impl ConfigKeys for Keys<'_> {
     fn names(&self) -> &'static Names {
         &NAMES
     }
@@ -137,11 +126,12 @@ impl Keys<'_> {
         if self.family != Family::Qwen2 && self.json.opt_bool("attention_bias")? == Some(true) {
             return Err(self.unsupported("attention with biases in this family", "attention_bias", true));
         }
-        let expected: &[&str] =
-            if self.family.is_gemma() { &["gelu_pytorch_tanh", "gelu"] } else { &["silu"] };
+        let own = if self.family.is_gemma() { "gelu_pytorch_tanh" } else { "silu" };
         for name in ["hidden_act", "hidden_activation"] {
-            // Gemma's `hidden_act` is of no effect beside `hidden_activation`, and "gelu" was always meant as tanh.
-            if let Some(found) = self.json.opt_str(name)?.filter(|found| !expected.contains(found)) {
+            let Some(found) = self.json.opt_str(name)? else { continue };
+            // Gemma's `hidden_act` stands in files beside `hidden_activation`, where its "gelu" was meant as tanh.
+            let old = self.family.is_gemma() && name == "hidden_act" && found == "gelu";
+            if found != own && !old {
                 return Err(self.unsupported("this activation in this family", name, quoted(found)));
             }
         }

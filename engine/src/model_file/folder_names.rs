@@ -1,6 +1,5 @@
 //! What the `transformers` package calls a decoder's tensors.
 
-use super::json::JsonObject;
 use super::{LayerPart, ModelConfig, Part};
 use crate::safetensors::SafetensorsFolder;
 
@@ -14,14 +13,9 @@ pub(super) fn prefix(tensors: &SafetensorsFolder) -> &'static str {
     PREFIXES.iter().find(has).copied().unwrap_or(PREFIXES[0])
 }
 
-/// A tensor's name.
-pub(super) fn name(prefix: &str, part: Part, config: &JsonObject) -> String {
-    // Where a family has norms on both sides of attention, `post_attention_layernorm` is the second of the first pair;
-    // in the others it is the norm before the feed-forward layer.
-    let both_sides = config
-        .get("model_type")
-        .and_then(|value| value.as_str())
-        .is_some_and(|name| name.starts_with("gemma"));
+/// A tensor's name. Where a family has norms on both sides of attention and feed-forward (`post_norms`),
+/// `post_attention_layernorm` is the one after attention; in the others it is the one before the feed-forward layer.
+pub(super) fn name(prefix: &str, part: Part, post_norms: bool) -> String {
     let layer_part = |part| match part {
         LayerPart::AttentionNorm => "input_layernorm.weight",
         LayerPart::Query => "self_attn.q_proj.weight",
@@ -34,7 +28,7 @@ pub(super) fn name(prefix: &str, part: Part, config: &JsonObject) -> String {
         LayerPart::KeyNorm => "self_attn.k_norm.weight",
         LayerPart::AttentionOut => "self_attn.o_proj.weight",
         LayerPart::PostAttentionNorm => "post_attention_layernorm.weight",
-        LayerPart::FfnNorm if both_sides => "pre_feedforward_layernorm.weight",
+        LayerPart::FfnNorm if post_norms => "pre_feedforward_layernorm.weight",
         LayerPart::FfnNorm => "post_attention_layernorm.weight",
         LayerPart::Gate => "mlp.gate_proj.weight",
         LayerPart::Up => "mlp.up_proj.weight",

@@ -1,9 +1,8 @@
 //! A GGUF file as a model file.
 
-use super::sealed::Tensors;
 use super::{
     GenerationDefaults, LayerPart, ModelConfig, ModelFile, ModelTexts, Part, SourceTensor, StoredTensor,
-    gguf_config, rope_factors,
+    Tensors, gguf_config, rope_factors,
 };
 use crate::Result;
 use crate::gguf::GgufFile;

@@ -1,7 +1,7 @@
 //! Hyper-parameters from a GGUF file's metadata.
 
 use super::config::RopeConfig;
-use super::facts::{self, Facts, MAX_CONTEXT, MAX_VOCABULARY, Names};
+use super::config_keys::{self, ConfigKeys, MAX_CONTEXT, Names};
 use super::family::{ARCHITECTURES, Family};
 use super::{ModelConfig, ModelError, rope_factors};
 use crate::Result;
@@ -19,6 +19,9 @@ const NAMES: Names = Names {
     context: "context_length",
     norm_eps: "attention.layer_norm_rms_epsilon",
 };
+
+/// The embedding table.
+const TABLE: &str = "token_embd.weight";
 
 /// Gemma 2's window, in files that do not name it.
 const GEMMA2_WINDOW: usize = 4096;
@@ -48,7 +51,8 @@ pub(super) fn read(file: &GgufFile) -> Result<ModelConfig> {
         Family::Llama | Family::Mistral => RopeStyle::Interleaved,
         _ => RopeStyle::HalfSplit,
     };
-    let mut config = facts::config(&keys, family, style, vocabulary(file)?)?;
+    let vocabulary = config_keys::vocabulary(TABLE, file.tensor(TABLE)?.shape())?;
+    let mut config = config_keys::config(&keys, family, style, vocabulary)?;
     let head_dim = config.head_dim;
     let value_head_dim = keys.opt_u64("attention.value_length")?.unwrap_or(head_dim as u64);
     if value_head_dim != head_dim as u64 {
@@ -70,8 +74,10 @@ pub(super) fn read(file: &GgufFile) -> Result<ModelConfig> {
     }
     keys.windows(family, &mut config, rope)?;
     if family.is_gemma() {
-        config.attention_soft_cap = keys.opt_positive("attn_logit_softcapping")?;
-        config.logit_soft_cap = keys.opt_positive("final_logit_softcapping")?;
+        // Files from before the keys were named were made of models that have these.
+        let default = |cap| (family == Family::Gemma2).then_some(cap);
+        config.attention_soft_cap = keys.opt_positive("attn_logit_softcapping")?.or(default(50.0));
+        config.logit_soft_cap = keys.opt_positive("final_logit_softcapping")?.or(default(30.0));
         let large = if family == Family::Gemma2 { GEMMA2_27B_LAYERS } else { GEMMA3_27B_LAYERS };
         if config.layers == large {
             config.attention_scale = (config.query_heads as f32 / config.hidden as f32).sqrt();
@@ -83,27 +89,13 @@ pub(super) fn read(file: &GgufFile) -> Result<ModelConfig> {
     Ok(config)
 }
 
-/// Rows of the embedding table: what the file's `vocab_size` says is only a claim.
-fn vocabulary(file: &GgufFile) -> Result<usize> {
-    let table = file.tensor("token_embd.weight")?;
-    match table.shape() {
-        &[rows, _] if (1..=MAX_VOCABULARY).contains(&rows) => Ok(rows),
-        shape => Err(ModelError::Value {
-            key: "token_embd.weight".to_owned(),
-            expected: format!("two dimensions, of 1 to {MAX_VOCABULARY} rows"),
-            got: format!("{shape:?}"),
-        }
-        .into()),
-    }
-}
-
 /// The metadata below the architecture's own prefix.
 struct Keys<'a> {
     metadata: &'a Metadata,
     architecture: &'a str,
 }
 
-impl Facts for Keys<'_> {
+impl ConfigKeys for Keys<'_> {
     fn names(&self) -> &'static Names {
         &NAMES
     }

@@ -16,8 +16,8 @@
 
 mod compressed_tensors;
 mod config;
+mod config_keys;
 mod error;
-mod facts;
 mod family;
 mod folder;
 mod folder_config;
@@ -31,6 +31,7 @@ mod part;
 mod rope_factors;
 mod shapes;
 mod source_tensor;
+mod tensors;
 mod texts;
 
 pub use config::{AttentionKind, ModelConfig, RopeConfig};
@@ -41,6 +42,8 @@ pub use generation::GenerationDefaults;
 pub use memory::MemoryNeeded;
 pub(crate) use part::{LayerPart, Part};
 pub(crate) use source_tensor::SourceTensor;
+pub use tensors::StoredTensor;
+pub(crate) use tensors::Tensors;
 pub use texts::ModelTexts;
 
 use crate::Result;
@@ -48,7 +51,7 @@ use crate::gguf::GgufFile;
 use std::path::Path;
 
 /// A model file of one of the formats. Sealed: the engine knows them all.
-pub trait ModelFile: sealed::Tensors + Send + Sync {
+pub trait ModelFile: Tensors + Send + Sync {
     /// The hyper-parameters: every value is checked, and so is every tensor's shape; nothing large is allocated.
     ///
     /// # Errors
@@ -56,7 +59,7 @@ pub trait ModelFile: sealed::Tensors + Send + Sync {
     /// or unknown: by name.
     fn config(&self) -> Result<ModelConfig> {
         let config = self.read_config()?;
-        shapes::check_tensors(self, &config)?;
+        shapes::check_tensors(self, &self.stored_tensors(), &config)?;
         Ok(config)
     }
 
@@ -77,41 +80,6 @@ pub trait ModelFile: sealed::Tensors + Send + Sync {
 
     /// Name, element type as the file calls it, shape (outermost first) and bytes of each tensor, in the file's order.
     fn stored_tensors(&self) -> Vec<StoredTensor<'_>>;
-}
-
-/// One tensor as a file holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoredTensor<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// The type of its elements, as the format calls it.
-    pub element_type: String,
-    /// Its shape, outermost dimension first.
-    pub shape: &'a [usize],
-    /// Its size; `None` for types that are not read.
-    pub bytes: Option<u64>,
-}
-
-pub(crate) mod sealed {
-    use super::{ModelConfig, Part, SourceTensor};
-    use crate::Result;
-
-    /// What the decoder reads of a file.
-    pub trait Tensors {
-        /// The hyper-parameters, not yet held against the tensors.
-        fn read_config(&self) -> Result<ModelConfig>;
-
-        /// What the file calls a tensor of the decoder.
-        fn tensor_name(&self, part: Part) -> String;
-
-        /// A tensor of the decoder; an error where it is missing or of a type that is not read.
-        fn tensor(&self, part: Part) -> Result<SourceTensor<'_>>;
-
-        /// Whether a tensor that the decoder has no place for changes no answer: what belongs to another tensor, and
-        /// what the architecture does not use.
-        fn is_passed_over(&self, name: &str, config: &ModelConfig) -> bool;
-    }
 }
 
 /// Opens a model: the path of a GGUF file or of a safetensors folder. The files must not change while they are open;

@@ -1,13 +1,16 @@
 //! Holding a model's tensors against its hyper-parameters: all are checked before anything is converted.
 
-use super::{LayerPart, ModelConfig, ModelError, ModelFile, Part};
+use super::{LayerPart, ModelConfig, ModelError, Part, StoredTensor, Tensors};
 use crate::quoted::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that the file has every tensor in its shape, and none that would be passed over.
-pub(super) fn check_tensors<F: ModelFile + ?Sized>(file: &F, config: &ModelConfig) -> Result<(), ModelError> {
-    let stored: BTreeMap<&str, &[usize]> =
-        file.stored_tensors().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+pub(super) fn check_tensors<F: Tensors + ?Sized>(
+    file: &F,
+    stored: &[StoredTensor<'_>],
+    config: &ModelConfig,
+) -> Result<(), ModelError> {
+    let stored: BTreeMap<&str, &[usize]> = stored.iter().map(|tensor| (tensor.name, tensor.shape)).collect();
     let mut expected = BTreeSet::new();
     let mut check = |part: Part, shape: &[usize]| {
         let name = file.tensor_name(part);

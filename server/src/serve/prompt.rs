@@ -6,9 +6,9 @@ use super::request::{ChatRequest, CompletionPrompt, CompletionRequest, Generatio
 use super::sampling_defaults::SamplingDefaults;
 use super::wire::Dialect;
 use axum::http::StatusCode;
+use halite_engine::model_file::ModelTexts;
 use halite_engine::schedule::AdmissionError;
 use halite_engine::text::ChatTemplate;
-use halite_engine::model_file::ModelTexts;
 use halite_engine::{Engine, EngineError, Request};
 use std::time::SystemTime;
 

@@ -15,7 +15,6 @@ const LITERALS: &[(&str, &str)] = &[
     ("BlockExport", "arguments of a call"),
     ("BlockImport", "arguments of a call"),
     ("Epilogue", "part of the arguments of a call, with a default"),
-    ("NormResidual", "part of the arguments of a call"),
     ("Positions", "arguments of a step"),
     ("SamplingStep", "arguments of a step"),
     ("SlotMapping", "arguments of a step"),

@@ -8,10 +8,10 @@ use halite_kernels::rope::{RopeScaling, RopeStyle};
 
 // Far beyond every model there is; with them no product of two or three sizes overflows.
 const MAX_LAYERS: usize = 1 << 12;
-pub(super) const MAX_WIDTH: usize = 1 << 20;
+const MAX_WIDTH: usize = 1 << 20;
 const MAX_HEADS: usize = 1 << 12;
 const MAX_HEAD_DIM: usize = 1 << 12;
-pub(super) const MAX_VOCABULARY: usize = 1 << 24;
+const MAX_VOCABULARY: usize = 1 << 24;
 pub(super) const MAX_CONTEXT: usize = 1 << 30;
 
 /// How a format names the sizes that all families have.
@@ -27,7 +27,7 @@ pub(super) struct Names {
 }
 
 /// Numbers of a file by name. A value of another type is an error that names the key.
-pub(super) trait Facts {
+pub(super) trait ConfigKeys {
     fn names(&self) -> &'static Names;
 
     /// A name as the file spells it, with what stands before it.
@@ -81,35 +81,35 @@ pub(super) trait Facts {
 /// The configuration of a family with the file's sizes, and everything else as the family usually has it: one kind of
 /// attention, without a window, turned by the default base.
 pub(super) fn config(
-    facts: &impl Facts,
+    keys: &impl ConfigKeys,
     family: Family,
     style: RopeStyle,
     vocabulary: usize,
 ) -> Result<ModelConfig> {
-    let names = facts.names();
-    let hidden = facts.size(names.hidden, MAX_WIDTH)?;
-    let query_heads = facts.size(names.query_heads, MAX_HEADS)?;
-    let kv_heads = facts.opt_size(names.kv_heads, MAX_HEADS)?.unwrap_or(query_heads);
+    let names = keys.names();
+    let hidden = keys.size(names.hidden, MAX_WIDTH)?;
+    let query_heads = keys.size(names.query_heads, MAX_HEADS)?;
+    let kv_heads = keys.opt_size(names.kv_heads, MAX_HEADS)?.unwrap_or(query_heads);
     if !query_heads.is_multiple_of(kv_heads) {
         let expected = format!("a divisor of the {query_heads} query heads");
-        return Err(facts.wrong(names.kv_heads, expected, kv_heads));
+        return Err(keys.wrong(names.kv_heads, expected, kv_heads));
     }
-    let head_dim = match facts.opt_size(names.head_dim, MAX_HEAD_DIM)? {
+    let head_dim = match keys.opt_size(names.head_dim, MAX_HEAD_DIM)? {
         Some(head_dim) => head_dim,
         None if hidden.is_multiple_of(query_heads) => hidden / query_heads,
         None => {
             let expected = format!("a divisor of the {hidden} elements of a hidden state");
-            return Err(facts.wrong(names.query_heads, expected, query_heads));
+            return Err(keys.wrong(names.query_heads, expected, query_heads));
         }
     };
     if head_dim > MAX_HEAD_DIM {
         let expected = format!("heads of at most {MAX_HEAD_DIM} elements");
-        return Err(facts.wrong(names.query_heads, expected, format!("heads of {head_dim}")));
+        return Err(keys.wrong(names.query_heads, expected, format!("heads of {head_dim}")));
     }
     if !head_dim.is_multiple_of(2) {
-        return Err(facts.wrong(names.head_dim, "an even number", head_dim));
+        return Err(keys.wrong(names.head_dim, "an even number", head_dim));
     }
-    let layers = facts.size(names.layers, MAX_LAYERS)?;
+    let layers = keys.size(names.layers, MAX_LAYERS)?;
     let rope = RopeConfig { style, theta: 10_000.0, rotary_dim: head_dim, scaling: RopeScaling::None };
     Ok(ModelConfig {
         architecture: String::new(),
@@ -119,10 +119,10 @@ pub(super) fn config(
         query_heads,
         kv_heads,
         head_dim,
-        ffn: facts.size(names.ffn, MAX_WIDTH)?,
+        ffn: keys.size(names.ffn, MAX_WIDTH)?,
         vocabulary,
-        context: facts.size(names.context, MAX_CONTEXT)?,
-        norm_eps: facts.positive(names.norm_eps)?,
+        context: keys.size(names.context, MAX_CONTEXT)?,
+        norm_eps: keys.positive(names.norm_eps)?,
         norm_weight_offset: 0.0,
         activation: family.activation(),
         qkv_bias: family.qkv_bias(),
@@ -137,6 +137,19 @@ pub(super) fn config(
         tied: false,
         stored_w8a8: false,
     })
+}
+
+/// Rows of the embedding table: what a file's `vocab_size` says is only a claim.
+pub(super) fn vocabulary(table: &str, shape: &[usize]) -> Result<usize> {
+    match shape {
+        &[rows, _] if (1..=MAX_VOCABULARY).contains(&rows) => Ok(rows),
+        shape => Err(ModelError::Value {
+            key: table.to_owned(),
+            expected: format!("two dimensions, of 1 to {MAX_VOCABULARY} rows"),
+            got: format!("{shape:?}"),
+        }
+        .into()),
+    }
 }
 
 impl ModelConfig {
