@@ -1,7 +1,7 @@
 //! The bodies of requests to the server.
 #![no_main]
 
-use halite_server::serve::{parse_chat, parse_completion};
+use halite_server::serve::request::{parse_chat, parse_completion};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -13,7 +13,11 @@ thread_local! {
 
 /// A shard from its header and its tensors' bytes, so that lengths need not be guessed; or the bytes as they are.
 fn shard(header: &[u8], data: &[u8]) -> Vec<u8> {
-    if header.is_empty() { data.to_vec() } else { [&(header.len() as u64).to_le_bytes(), header, data].concat() }
+    if header.is_empty() {
+        data.to_vec()
+    } else {
+        [&(header.len() as u64).to_le_bytes(), header, data].concat()
+    }
 }
 
 fuzz_target!(|input: &[u8]| {

@@ -53,13 +53,17 @@ pub(crate) fn table() -> Vec<Step> {
             &[
                 &["fmt", "--all", "--check"],
                 &["fmt", "--manifest-path", "xtask/consumer/Cargo.toml", "--check"],
+                &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
             ],
         ),
         cargo(
             "clippy",
             "no warning of rustc or clippy in any target with all features",
             &["tools"],
-            &[&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]],
+            &[
+                &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
+                &["clippy", "--manifest-path", "fuzz/Cargo.toml", "--all-features", "--", "-D", "warnings"],
+            ],
         ),
         Step {
             set_up: true,
