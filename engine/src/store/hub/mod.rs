@@ -144,9 +144,10 @@ impl Hub {
     /// GGUF file.
     ///
     /// The folder holds the safetensors and, where the repository has them, `config.json`, `generation_config.json`,
-    /// `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja` and `special_tokens_map.json`. Large files are
-    /// checked against their SHA-256, small ones (kept in git itself) by their size. A file appears under its name only
-    /// when it is whole; what came of an interrupted one is kept, and the next call asks for the rest.
+    /// `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `additional_chat_templates/tool_use.jinja` and
+    /// `special_tokens_map.json`. Large files are checked against their SHA-256, small ones (kept in git itself) by
+    /// their size. A file appears under its name only when it is whole; what came of an interrupted one is kept, and
+    /// the next call asks for the rest.
     ///
     /// # Errors
     /// [`StoreError::Hub`] with what the hub says or does wrong, [`StoreError::Folder`] if the cache cannot be used.
