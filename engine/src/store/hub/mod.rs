@@ -160,7 +160,7 @@ impl Hub {
         let http = Http::new(Endpoint::new(&self.endpoint)?, self.token.clone(), self.silence)?;
         if self.offline {
             let (host, reason) = (self.endpoint.clone(), "HF_HUB_OFFLINE is set".into());
-            return Err(HubError::Unreachable { host, reason, cached: String::new() }.into());
+            return Err(HubError::Unreachable { host, reason, cached: None }.into());
         }
         let listing = Listing::fetch(&http, model)?;
         let selection = selection::choose(&listing, model)?;
@@ -237,7 +237,7 @@ impl Hub {
     fn explained(&self, model: &HubModel, error: StoreError) -> StoreError {
         match error {
             StoreError::Hub(HubError::Unreachable { host, reason, .. }) => {
-                HubError::Unreachable { host, reason, cached: self.without_network(model) }.into()
+                HubError::Unreachable { host, reason, cached: Some(self.without_network(model)) }.into()
             }
             StoreError::Hub(HubError::NeedsToken { repo, endpoint, status, with_token, .. }) => {
                 let token_file = self.token_file.clone();
