@@ -104,8 +104,8 @@ impl Hub {
         self
     }
 
-    /// How often a broken download is taken up again before anybody is told. A try that brings something starts the
-    /// count anew, unless it is 0.
+    /// How often a broken download is taken up again before anybody is told. The count starts anew with every 256 KiB
+    /// that come, unless it is 0; less is no sign of a connection that gets anywhere.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
