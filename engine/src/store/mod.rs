@@ -23,6 +23,7 @@
 
 mod cache;
 mod cache_lock;
+mod digest;
 mod error;
 mod fetch;
 mod hub;
