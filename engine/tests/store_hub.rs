@@ -10,8 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use halite_engine::model_file;
 use halite_engine::safetensors::SafetensorsFolder;
 use halite_engine::store::{Hub, HubError, HubModel, Phase, StoreError};
+use halite_engine::text::{ChatInput, ChatMessage};
 use hub_server::{COMMIT, HubServer, REPO, sha256};
 use tempfile::TempDir;
 
@@ -111,6 +113,33 @@ fn a_model_is_fetched_once_into_the_hubs_layout() {
     assert_eq!(bench.hub().cached(&model()).unwrap(), folder);
     assert_eq!(bench.hub().obtain(&model(), &mut |_| {}).unwrap(), folder);
     assert!(bench.server.asked().is_empty());
+}
+
+/// Every file that a model folder may have is there after a pull, in its own folder, and is used.
+#[test]
+fn a_pulled_model_has_all_its_texts() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/llama2");
+    let bench = Bench::empty();
+    for name in ["config.json", "generation_config.json", "tokenizer_config.json"] {
+        bench.server.small(name, fs::read(fixture.join(name)).unwrap());
+    }
+    for name in ["tokenizer.json", "model.safetensors"] {
+        bench.server.large(name, fs::read(fixture.join(name)).unwrap());
+    }
+    let tool_use = "additional_chat_templates/tool_use.jinja";
+    bench.server.small("special_tokens_map.json", "{}").small("chat_template.jinja", "plain");
+    bench.server.small(tool_use, "with tools").small("additional_chat_templates/rag.jinja", "rag");
+    let folder = bench.pull().unwrap();
+    assert_eq!(names(&folder.join("additional_chat_templates")), ["tool_use.jinja"]);
+    assert_eq!(names(&folder).len(), 8);
+    assert_eq!(bench.hub().cached(&model()).unwrap(), folder);
+
+    let texts = model_file::open(&folder).unwrap().texts().unwrap();
+    let mut input = texts.chat_input(vec![ChatMessage::new("user", "A")]);
+    let said = |input: &ChatInput| texts.tokenizer().decode(&texts.chat_prompt(input).unwrap()).unwrap();
+    assert!(said(&input).ends_with("plain"));
+    input.tools = Some(serde_json::json!([{ "type": "function" }]));
+    assert!(said(&input).ends_with("with tools"));
 }
 
 #[test]

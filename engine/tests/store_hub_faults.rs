@@ -112,22 +112,37 @@ fn small_files_go_on_too() {
 }
 
 #[test]
-fn one_pull_tries_again_as_long_as_something_comes() {
+fn one_pull_tries_again_as_long_as_it_gets_somewhere() {
     let bench = Bench::new();
-    for bytes in [100_000, 100_000, 0, 100_000] {
-        bench.server.fault(Fault::Cut(bytes));
-    }
-    let path = pull(&bench.hub().with_retries(1)).unwrap();
-    let ranges: Vec<_> = bench.server.fetched().into_iter().map(|(_, range)| range).collect();
     let from = |byte| Some(format!("bytes={byte}-"));
-    assert_eq!(ranges, [None, from(100_000), from(200_000), from(200_000), from(300_000)]);
+    let ranges =
+        |bench: &Bench| -> Vec<_> { bench.server.fetched().into_iter().map(|(_, range)| range).collect() };
+    bench.server.fault(Fault::Cut(300_000)).fault(Fault::Cut(0));
+    let path = pull(&bench.hub().with_retries(1)).unwrap();
+    assert_eq!(ranges(&bench), [None, from(300_000), from(300_000)]);
     bench.assert_right(&path);
 
+    // What several tries bring counts together.
     let bench = Bench::new();
-    for _ in 0..3 {
-        bench.server.fault(Fault::Cut(0));
+    (0..3).for_each(|_| _ = bench.server.fault(Fault::Cut(100_000)));
+    let path = pull(&bench.hub().with_retries(2)).unwrap();
+    assert_eq!(ranges(&bench), [None, from(100_000), from(200_000), from(300_000)]);
+    bench.assert_right(&path);
+
+    // Nothing at all, or next to nothing a connection, is not tried for ever.
+    for bytes in [0, 1] {
+        let bench = Bench::new();
+        (0..10).for_each(|_| _ = bench.server.fault(Fault::Cut(bytes)));
+        let error = pull(&bench.hub().with_retries(1)).unwrap_err();
+        let HubError::Interrupted { bytes: got, .. } = error else { panic!("{error}") };
+        assert_eq!((got, bench.server.fetched().len()), (2 * bytes as u64, 2), "{error}");
     }
-    assert!(matches!(pull(&bench.hub().with_retries(1)), Err(HubError::Interrupted { bytes: 0, .. })));
+    // Nor is a server that begins anew each time and never gets further.
+    let bench = Bench::new();
+    (0..10).for_each(|_| _ = bench.server.fault(Fault::CutWhole(300_000)));
+    assert!(matches!(pull(&bench.hub().with_retries(1)), Err(HubError::Interrupted { bytes: 300_000, .. })));
+    assert_eq!(bench.server.fetched().len(), 3);
+
     let statuses = Bench::new();
     statuses.server.fault(Fault::Status(503, "")).fault(Fault::Status(500, ""));
     pull(&statuses.hub().with_retries(2)).unwrap();

@@ -2,19 +2,17 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
 
+use super::digest::{hash_into, hex};
 use super::error::StoreError;
 use super::marker::Marker;
 use super::progress::Phase;
 use super::registry::KnownModel;
-
-/// Bytes read and hashed between two reports of progress.
-pub(crate) const CHUNK_BYTES: usize = 1 << 20;
 
 /// The folders of model files, each verified before it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,8 +117,10 @@ impl Cache {
         if matches!(before, Found::Wrong(Some(seen)) if marker.as_ref() == Some(seen)) {
             return Ok(Found::Wrong(marker));
         }
-        let found = hash(&mut file, |bytes| progress(Phase::Verifying { bytes, total: model.file.bytes }));
-        if found.map_err(read)? != model.file.sha256 {
+        let mut hasher = Sha256::new();
+        let mut report = |bytes| progress(Phase::Verifying { bytes, total: model.file.bytes });
+        hash_into(&mut file, &mut hasher, &mut report).map_err(read)?;
+        if hex(&hasher.finalize()) != model.file.sha256 {
             tracing::warn!(file = %path.display(), "the cached file has the wrong SHA-256 and is not used");
             return Ok(Found::Wrong(marker));
         }
@@ -139,24 +139,4 @@ pub(crate) fn hub_home() -> Option<PathBuf> {
 
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
-fn hash(reader: &mut impl Read, mut report: impl FnMut(u64)) -> io::Result<String> {
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let mut bytes = 0;
-    loop {
-        report(bytes);
-        let count = reader.read(&mut buffer)?;
-        if count == 0 {
-            return Ok(hex(&hasher.finalize()));
-        }
-        hasher.update(&buffer[..count]);
-        bytes += count as u64;
-    }
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -23,6 +23,7 @@
 
 mod cache;
 mod cache_lock;
+mod digest;
 mod error;
 mod fetch;
 mod hub;
@@ -39,7 +40,7 @@ pub use error::{Attempt, StoreError};
 pub use fetch::Fetcher;
 pub use hub::{Hub, HubError, HubModel};
 pub use progress::Phase;
-pub use registry::{DEFAULT_MODEL, KNOWN_MODELS, KnownModel, ModelFile, WheelMember, find};
+pub use registry::{DEFAULT_MODEL, KNOWN_MODELS, KnownFile, KnownModel, WheelMember, find};
 
 /// What a model argument means.
 #[derive(Clone, Debug, PartialEq, Eq)]

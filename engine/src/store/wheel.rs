@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
-use super::cache::{CHUNK_BYTES, hex};
+use super::digest::{CHUNK_BYTES, hex};
 use super::error::StoreError;
 use super::progress::Phase;
 use super::registry::KnownModel;

@@ -60,6 +60,8 @@ pub(crate) struct ServedFile {
 pub(crate) enum Fault {
     /// The connection ends after so many bytes.
     Cut(usize),
+    /// As [`Self::Cut`], of the whole file, whatever range was asked for.
+    CutWhole(usize),
     /// Nothing comes after so many bytes, and the connection stays.
     Stall(usize),
     /// The whole file, whatever range was asked for.
@@ -281,7 +283,7 @@ impl Reply {
         let from =
             range.and_then(|range| range.strip_prefix("bytes=")?.split('-').next()?.parse::<usize>().ok());
         let from = match fault {
-            Some(Fault::IgnoreRange) => None,
+            Some(Fault::IgnoreRange | Fault::CutWhole(_)) => None,
             Some(Fault::OtherRange) => from.map(|from| from.saturating_sub(1)),
             _ => from,
         };
@@ -303,7 +305,7 @@ impl Reply {
                 self.stream.write_all(b"\0\x01\x02 this is no HTTP\r\n\r\n")?;
                 self.close()
             }
-            Some(Fault::Cut(bytes)) => {
+            Some(Fault::Cut(bytes) | Fault::CutWhole(bytes)) => {
                 self.head(status, &headers, body.len())?;
                 self.stream.write_all(&body[..bytes.min(body.len())])?;
                 self.close()

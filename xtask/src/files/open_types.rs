@@ -19,7 +19,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("SamplingStep", "arguments of a step"),
     ("SlotMapping", "arguments of a step"),
     ("SequencePart", "arguments of a step"),
-    ("ModelFile", "a file's identity"),
+    ("KnownFile", "a file's identity"),
     ("WheelMember", "a file's place"),
     ("Bound", "a value and its error"),
     ("Fault", "a text"),

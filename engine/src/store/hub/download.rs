@@ -16,6 +16,8 @@ use crate::store::progress::Phase;
 
 /// Bytes read between two reports of progress.
 const PIECE_BYTES: usize = 256 << 10;
+/// Bytes that show that tries get somewhere. A server that sends less a connection would keep a pull for ever.
+const HEADWAY_BYTES: u64 = 256 << 10;
 /// The wait before the second try; the third waits twice as long, and so on.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -26,7 +28,7 @@ pub(super) struct Download<'a> {
     pub(super) layout: &'a Layout,
     /// What was found complete before.
     pub(super) checked: Option<Manifest>,
-    /// Tries without a single byte before giving up, beside the first.
+    /// Tries without [`HEADWAY_BYTES`] before giving up, beside the first.
     pub(super) retries: u32,
     pub(super) tally: Tally,
 }
@@ -117,13 +119,14 @@ impl Download<'_> {
         let mut partial =
             Partial::open(path.clone(), file, &mut report).map_err(folder_error("write", &path))?;
         self.tally.resumed += partial.bytes();
-        // A server that makes us begin again must bring more than before: it would keep us for ever otherwise.
-        let mut most = partial.bytes();
-        let mut tries = 0;
+        let (mut tries, mut reached) = (0, partial.bytes());
         loop {
             let Err(Failure { error, again }) = self.attempt(file, &mut partial, progress) else { break };
-            tries = if partial.bytes() > most { 0 } else { tries + 1 };
-            most = most.max(partial.bytes());
+            if partial.bytes() >= reached.saturating_add(HEADWAY_BYTES) {
+                (tries, reached) = (0, partial.bytes());
+            } else {
+                tries += 1;
+            }
             if !again || tries > self.retries || self.retries == 0 {
                 return Err(*error);
             }

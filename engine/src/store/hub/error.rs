@@ -77,14 +77,14 @@ pub enum HubError {
         token_file: Option<PathBuf>,
     },
     /// The hub cannot be reached.
-    #[error("cannot reach {host}: {reason}; {cached}")]
+    #[error("cannot reach {host}: {reason}{}", Behind(cached))]
     Unreachable {
         /// The host.
         host: String,
         /// What happened.
         reason: String,
-        /// What is there without it, and what to do.
-        cached: String,
+        /// What is there without it, and what to do; `None` while it is tried again.
+        cached: Option<String>,
     },
     /// The hub answers with a status that means no file.
     #[error("{url} answers with status {status}{}", if *status == 429 { ": too many requests, wait a while" } else { "" })]
@@ -205,6 +205,18 @@ impl fmt::Display for FileList<'_> {
     }
 }
 
+/// What comes behind a semicolon, if there is any.
+struct Behind<'a>(&'a Option<String>);
+
+impl fmt::Display for Behind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(text) => write!(f, "; {text}"),
+            None => Ok(()),
+        }
+    }
+}
+
 struct TokenFile<'a>(&'a Option<PathBuf>);
 
 impl fmt::Display for TokenFile<'_> {
@@ -213,5 +225,20 @@ impl fmt::Display for TokenFile<'_> {
             Some(path) => write!(f, " or in the file {}", path.display()),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_ends_where_there_is_nothing_to_add() {
+        let unreachable = |cached: Option<&str>| {
+            let (host, reason, cached) = ("hub".into(), "timeout".into(), cached.map(str::to_owned));
+            HubError::Unreachable { host, reason, cached }.to_string()
+        };
+        assert_eq!(unreachable(None), "cannot reach hub: timeout");
+        assert_eq!(unreachable(Some("it is here")), "cannot reach hub: timeout; it is here");
     }
 }

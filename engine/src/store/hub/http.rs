@@ -3,8 +3,10 @@
 //! hf-hub's own requests (0.5) send the token to whatever host the hub redirects to, wait for ever for a host that
 //! falls silent, and do not look whether a range that was asked for is what came. So they are made here.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use ureq::http::uri::{Scheme, Uri};
 use ureq::http::{HeaderMap, Response};
 use ureq::{Agent, Body};
 
@@ -20,7 +22,7 @@ pub(super) struct Http {
     token: Option<String>,
 }
 
-/// Where the hub is, as `https://host[:port]`.
+/// Where the hub is, as `https://host[:port]`, perhaps with a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint(String);
 
@@ -62,9 +64,9 @@ impl Endpoint {
 
     /// True where no proxy can reach it for us.
     fn is_here(&self) -> bool {
-        let authority = origin(&self.0).map(|(_, authority)| authority).unwrap_or_default();
-        let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
-        matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+        let Some(Origin { host, .. }) = origin(&self.0) else { return false };
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -162,26 +164,49 @@ pub(super) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Scheme and authority in lower case; `None` for what is no plain http(s) address.
-fn origin(url: &str) -> Option<(String, String)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let scheme = scheme.to_ascii_lowercase();
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default().to_ascii_lowercase();
-    let plain = matches!(&*scheme, "http" | "https") && !authority.is_empty();
-    // A user's name in front would be read as the host by a careless eye.
-    (plain && !authority.contains(['@', '\\', ' '])).then_some((scheme, authority))
+/// Who answers at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Origin {
+    scheme: Scheme,
+    /// In lower case; an IPv6 address in its brackets.
+    host: String,
+    port: u16,
+}
+
+/// `None` for what is no plain http(s) address.
+fn origin(url: &str) -> Option<Origin> {
+    let uri: Uri = url.parse().ok()?;
+    let (scheme, authority) = (uri.scheme()?.clone(), uri.authority()?);
+    let usual = match scheme.as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    // Nothing but host and port: a user's name in front would be read as the host by a careless eye.
+    let plain = match authority.port() {
+        Some(port) => format!("{}:{port}", authority.host()),
+        None => authority.host().to_owned(),
+    };
+    let is_plain = plain == authority.as_str() && !authority.host().is_empty();
+    let (host, port) = (authority.host().to_ascii_lowercase(), authority.port_u16().unwrap_or(usual));
+    is_plain.then_some(Origin { scheme, host, port })
+}
+
+/// Host and port as they are written.
+fn authority(url: &str) -> Option<String> {
+    Some(url.parse::<Uri>().ok()?.authority()?.to_string())
 }
 
 /// The address that a redirect from `from` leads to; never from https to http.
 fn target(from: &str, location: &str) -> Option<String> {
-    let (scheme, authority) = origin(from)?;
+    let Origin { scheme, .. } = origin(from)?;
     let url = match location {
         _ if location.starts_with("//") => format!("{scheme}:{location}"),
-        _ if location.starts_with('/') => format!("{scheme}://{authority}{location}"),
+        _ if location.starts_with('/') => format!("{scheme}://{}{location}", authority(from)?),
         _ => location.to_owned(),
     };
-    let (to, _) = origin(&url)?;
-    (scheme == "http" || to == "https").then_some(url)
+    let to = origin(&url)?.scheme;
+    (scheme == Scheme::HTTP || to == Scheme::HTTPS).then_some(url)
 }
 
 fn unreachable(url: &str, error: &ureq::Error) -> HubError {
@@ -190,8 +215,8 @@ fn unreachable(url: &str, error: &ureq::Error) -> HubError {
             HubError::BadAnswer { url: url.to_owned(), reason: error.to_string() }
         }
         _ => {
-            let host = origin(url).map_or_else(|| url.to_owned(), |(_, authority)| authority);
-            HubError::Unreachable { host, reason: error.to_string(), cached: String::new() }
+            let host = authority(url).unwrap_or_else(|| url.to_owned());
+            HubError::Unreachable { host, reason: error.to_string(), cached: None }
         }
     }
 }
@@ -218,9 +243,19 @@ mod tests {
     fn redirects_are_followed_to_plain_addresses_only() {
         let from = "https://hub.example/a/b?c";
         assert_eq!(target(from, "/x?y").unwrap(), "https://hub.example/x?y");
+        assert_eq!(target("http://[::1]/a", "/x").unwrap(), "http://[::1]/x");
         assert_eq!(target(from, "https://cdn.example/x").unwrap(), "https://cdn.example/x");
         assert_eq!(target(from, "//cdn.example/x").unwrap(), "https://cdn.example/x");
-        for location in ["http://cdn.example/x", "file:///etc/passwd", "x", "", "https://", "https://a@b/c"] {
+        for location in [
+            "http://cdn.example/x",
+            "file:///etc/passwd",
+            "x",
+            "",
+            "//",
+            "https://",
+            "https://a@b/c",
+            "https://a\\b/c",
+        ] {
             assert_eq!(target(from, location), None, "{location:?}");
         }
         assert!(target("http://127.0.0.1:1/a", "http://127.0.0.1:2/b").is_some());
@@ -229,11 +264,55 @@ mod tests {
     #[test]
     fn endpoints_are_addresses() {
         assert_eq!(Endpoint::new("https://huggingface.co/").unwrap().url(), "https://huggingface.co");
-        assert!(Endpoint::new("http://localhost:8000").unwrap().is_here());
-        assert!(!Endpoint::new("http://localhost.example").unwrap().is_here());
-        for url in ["", "huggingface.co", "ftp://x", "https://", "https://user:secret@x", "https://x?y"] {
+        for url in [
+            "",
+            "huggingface.co",
+            "/models",
+            "ftp://x",
+            "https://",
+            "https://:443",
+            "https://x:",
+            "https://x:99999",
+            "https://x:y",
+            "https://[::1",
+            "https://user:secret@x",
+            "https://x?y",
+            "https://x#y",
+            "https://x y",
+        ] {
             assert!(Endpoint::new(url).is_err(), "{url:?}");
         }
+    }
+
+    #[test]
+    fn this_machine_is_known_by_all_its_names() {
+        for (host, here) in [
+            ("localhost", true),
+            ("LocalHost", true),
+            ("127.0.0.1", true),
+            ("127.1.2.3", true),
+            ("[::1]", true),
+            ("localhost.example", false),
+            ("127.0.0.1.example", false),
+            ("[::2]", false),
+            ("10.0.0.1", false),
+        ] {
+            for url in
+                [format!("http://{host}"), format!("HTTP://{host}:8000/hub"), format!("https://{host}/")]
+            {
+                assert_eq!(Endpoint::new(&url).unwrap().is_here(), here, "{url}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let same = |a: &str, b: &str| origin(a).unwrap() == origin(b).unwrap();
+        assert!(same("https://Hub.example/a", "HTTPS://hub.example:443/b?c"));
+        assert!(same("http://[::1]", "http://[::1]:80/"));
+        assert!(!same("https://hub.example", "http://hub.example"));
+        assert!(!same("https://hub.example", "https://hub.example:444"));
+        assert!(!same("https://hub.example", "https://hub.example.evil"));
     }
 
     #[test]

@@ -104,8 +104,8 @@ impl Hub {
         self
     }
 
-    /// How often a broken download is taken up again before anybody is told. A try that brings something starts the
-    /// count anew, unless it is 0.
+    /// How often a broken download is taken up again before anybody is told. The count starts anew with every 256 KiB
+    /// that come, unless it is 0; less is no sign of a connection that gets anywhere.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
@@ -144,9 +144,10 @@ impl Hub {
     /// GGUF file.
     ///
     /// The folder holds the safetensors and, where the repository has them, `config.json`, `generation_config.json`,
-    /// `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja` and `special_tokens_map.json`. Large files are
-    /// checked against their SHA-256, small ones (kept in git itself) by their size. A file appears under its name only
-    /// when it is whole; what came of an interrupted one is kept, and the next call asks for the rest.
+    /// `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `additional_chat_templates/tool_use.jinja` and
+    /// `special_tokens_map.json`. Large files are checked against their SHA-256, small ones (kept in git itself) by
+    /// their size. A file appears under its name only when it is whole; what came of an interrupted one is kept, and
+    /// the next call asks for the rest.
     ///
     /// # Errors
     /// [`StoreError::Hub`] with what the hub says or does wrong, [`StoreError::Folder`] if the cache cannot be used.
@@ -159,7 +160,7 @@ impl Hub {
         let http = Http::new(Endpoint::new(&self.endpoint)?, self.token.clone(), self.silence)?;
         if self.offline {
             let (host, reason) = (self.endpoint.clone(), "HF_HUB_OFFLINE is set".into());
-            return Err(HubError::Unreachable { host, reason, cached: String::new() }.into());
+            return Err(HubError::Unreachable { host, reason, cached: None }.into());
         }
         let listing = Listing::fetch(&http, model)?;
         let selection = selection::choose(&listing, model)?;
@@ -236,7 +237,7 @@ impl Hub {
     fn explained(&self, model: &HubModel, error: StoreError) -> StoreError {
         match error {
             StoreError::Hub(HubError::Unreachable { host, reason, .. }) => {
-                HubError::Unreachable { host, reason, cached: self.without_network(model) }.into()
+                HubError::Unreachable { host, reason, cached: Some(self.without_network(model)) }.into()
             }
             StoreError::Hub(HubError::NeedsToken { repo, endpoint, status, with_token, .. }) => {
                 let token_file = self.token_file.clone();

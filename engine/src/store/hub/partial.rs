@@ -1,14 +1,14 @@
 //! What has come of a file, hashed as it comes.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::HubError;
 use super::listing::{Content, RemoteFile};
-use crate::store::cache::{CHUNK_BYTES, hex};
+use crate::store::digest::{hash_into, hex};
 
 /// A file under way.
 pub(super) struct Partial {
@@ -22,12 +22,17 @@ impl Partial {
     /// Opens what an earlier attempt left, or begins; hashes what is there.
     pub(super) fn open(path: PathBuf, wanted: &RemoteFile, report: &mut dyn FnMut(u64)) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        // Longer than the file: of no use.
-        if file.metadata()?.len() > wanted.bytes {
-            file.set_len(0)?;
-        }
+        let left = file.metadata()?.len();
         let mut hasher = Sha256::new();
-        let bytes = hash_into(&mut file, &mut hasher, report)?;
+        let bytes = match left {
+            0 => 0,
+            1.. if left <= wanted.bytes => hash_into(&mut file, &mut hasher, report)?,
+            // Longer than the file: of no use.
+            _ => {
+                file.set_len(0)?;
+                0
+            }
+        };
         Ok(Self { path, file, hasher, bytes })
     }
 
@@ -97,19 +102,5 @@ fn check(wanted: &RemoteFile, bytes: u64, hasher: Sha256) -> Result<(), HubError
             let got = hex(&hasher.finalize());
             if got == *expected { Ok(()) } else { mismatch("SHA-256", expected.clone(), got) }
         }
-    }
-}
-
-fn hash_into(file: &mut File, hasher: &mut Sha256, report: &mut dyn FnMut(u64)) -> io::Result<u64> {
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let mut bytes = 0;
-    loop {
-        let count = file.read(&mut buffer)?;
-        if count == 0 {
-            return Ok(bytes);
-        }
-        hasher.update(buffer.get(..count).unwrap_or_default());
-        bytes += count as u64;
-        report(bytes);
     }
 }

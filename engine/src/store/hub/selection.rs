@@ -5,13 +5,14 @@ use super::name::is_plain_path;
 use super::{HubError, HubModel};
 use crate::safetensors::index::{INDEX_FILE, Index, is_shard_name};
 
-/// What a model folder holds beside its weights, where the repository has it.
+/// What a model folder holds beside its weights, where the repository has it: every file that the engine reads.
 const BESIDE_WEIGHTS: &[&str] = &[
     "config.json",
     "generation_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "chat_template.jinja",
+    "additional_chat_templates/tool_use.jinja",
     "special_tokens_map.json",
 ];
 const CONFIG: &str = "config.json";
@@ -132,6 +133,27 @@ mod tests {
         assert_eq!(chosen(&names, None).unwrap(), ["config.json", "weights.safetensors"]);
         let names = ["config.json", INDEX_FILE, "model-1.safetensors"];
         assert_eq!(chosen(&names, None).unwrap(), [INDEX_FILE, "config.json"]);
+    }
+
+    /// The sources that open files of a model folder name no file that a pull leaves behind.
+    #[test]
+    fn whatever_the_engine_reads_comes_along() {
+        let sources = [
+            include_str!("../../text/folder.rs"),
+            include_str!("../../model_file/folder.rs"),
+            include_str!("../../model_file/generation.rs"),
+        ];
+        let literals = sources.into_iter().flat_map(|source| source.split('"').skip(1).step_by(2));
+        let read: Vec<_> =
+            literals.filter(|text| text.ends_with(".json") || text.ends_with(".jinja")).collect();
+        assert!(read.contains(&"config.json") && read.contains(&"generation_config.json"), "{read:?}");
+        for name in &read {
+            assert!(BESIDE_WEIGHTS.contains(name), "{name:?} is read and not fetched");
+        }
+        assert!(BESIDE_WEIGHTS.iter().all(|name| is_plain_path(name)));
+        let names = [&["model.safetensors"], &*read].concat();
+        let chosen = chosen(&names, None).unwrap();
+        assert!(names.iter().all(|name| chosen.iter().any(|chosen| chosen == name)), "{chosen:?}");
     }
 
     #[test]
