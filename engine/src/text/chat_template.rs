@@ -11,10 +11,11 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, ErrorKind};
 
+use super::bounded_printing::BoundedOutput;
 use super::chat_input::ChatInput;
 use super::error::TextError;
 use super::python_methods::python_method;
-use super::template_functions::{self, BoundedOutput, Raised};
+use super::template_functions::{self, Raised};
 
 const NAME: &str = "chat_template";
 
@@ -35,9 +36,10 @@ pub struct TemplateLimits {
     /// Depth of nested blocks and macro calls.
     pub recursion: usize,
     /// Longest time a caller waits. Lists that share their parts ([a, a] of [b, b] of ...) are cheap to make, and
-    /// the engine charges no fuel for comparing them, or for turning them into text with `~`. The run cannot be
-    /// stopped, so no further one is started while it lasts; the memory that `~` takes then is the one thing
-    /// without a bound here.
+    /// the engine charges no fuel for comparing them, or for turning them into text with the operators `~` and `in`
+    /// (on the left of a text). The run cannot be stopped, so no further one is started while it lasts. What has
+    /// no bound here: the memory that these two operators take then (whatever else prints a list looks at its size
+    /// first), and the stack for comparing or printing so a namespace that was put into itself.
     pub time: Duration,
 }
 

@@ -20,6 +20,7 @@
 //! ```
 
 mod answer_text;
+mod bounded_printing;
 mod byte_level;
 mod chat_input;
 mod chat_prompt;
@@ -36,6 +37,7 @@ mod pattern;
 mod pipeline;
 mod pre_tokenizer;
 mod prompt_frame;
+mod printing_filters;
 mod python_float;
 mod python_json;
 mod python_methods;
