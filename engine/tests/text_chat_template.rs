@@ -263,6 +263,18 @@ fn checked_filters_and_tests_do_what_they_did() {
 }
 
 #[test]
+fn names_are_looked_for_in_the_template_that_will_run() {
+    let default = || ChatTemplate::new("{{ messages }}{# developer #}").unwrap();
+    let one = default();
+    for with_tools in [false, true] {
+        assert!(one.mentions("developer", with_tools) && !one.mentions("tools", with_tools));
+    }
+    let two = default().with_tool_use(ChatTemplate::new("{{ tools }}").unwrap());
+    assert!(two.mentions("tools", true) && !two.mentions("tools", false));
+    assert!(two.mentions("developer", false) && !two.mentions("developer", true));
+}
+
+#[test]
 fn the_deepest_list_that_fuel_can_build_does_not_overflow_the_stack() {
     let deep = |levels: usize, use_it: &str| {
         let build = "{% set n.x = [n.x] %}".repeat(10);

@@ -131,9 +131,19 @@ impl ChatTemplate {
         &self.source
     }
 
+    /// Whether the template mentions `name`, as one does that has a place for "tools" or the role "developer": the
+    /// template that lays out conversations with tools, or the one for those without.
+    pub fn mentions(&self, name: &str, with_tools: bool) -> bool {
+        self.choose(with_tools).source.contains(name)
+    }
+
     /// The template that lays out this conversation.
     pub(crate) fn of(&self, input: &ChatInput) -> &Self {
-        self.tool_use.as_deref().filter(|_| input.tools.is_some()).unwrap_or(self)
+        self.choose(input.tools.is_some())
+    }
+
+    fn choose(&self, with_tools: bool) -> &Self {
+        self.tool_use.as_deref().filter(|_| with_tools).unwrap_or(self)
     }
 
     /// Lays out a conversation.
