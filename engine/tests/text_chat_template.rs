@@ -153,9 +153,57 @@ fn endless_work_runs_out_of_fuel() {
 #[test]
 fn lists_that_share_their_parts_are_not_printed() {
     let bomb = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}";
-    for use_it in
-        ["{{ n.x }}", "{{ n.x | string | length }}", "{{ n.x | tojson | length }}", "{{ {'k': n.x} }}"]
-    {
+    let mut uses: Vec<String> = [
+        "{{ n.x }}",
+        "{{ {'k': n.x} }}",
+        "{{ {'k': n.x} | string }}",
+        "{{ (n.x,) | string }}",
+        "{{ n.x | tojson }}",
+        "{{ n.x | tojson(sort_keys=true) }}",
+        "{{ n | string }}",
+        "{{ '{}'.format(n.x) }}",
+        "{{ '{a}'.format(a=n.x) }}",
+        "{{ raise_exception(n.x) }}",
+        "{{ n.x | join }}",
+        "{{ [n.x, 1] | join(', ') }}",
+        "{{ [1, 2] | join(n.x) }}",
+        "{{ ['a'] | join(d=n.x) }}",
+        "{{ '%s' | format(n.x) }}",
+        "{{ '%(a)s' | format(a=n.x) }}",
+        "{{ 'a' | replace(n.x, 'b') }}",
+        "{{ 'a' | replace('a', n.x) }}",
+        "{{ 'a' | trim(n.x) }}",
+        "{{ 'a' is startingwith(n.x) }}",
+        "{{ n.x is startingwith('a') }}",
+        "{{ 'a' is endingwith(n.x) }}",
+        "{{ [n.x] | select('startingwith', 'a') | list }}",
+        "{{ debug(n.x) }}",
+        "{{ debug() }}",
+    ]
+    .map(String::from)
+    .to_vec();
+    let filters = [
+        "capitalize",
+        "e",
+        "escape",
+        "format",
+        "indent",
+        "lower",
+        "pprint",
+        "replace('a', 'b')",
+        "safe",
+        "string",
+        "title",
+        "trim",
+        "upper",
+    ];
+    for filter in filters {
+        uses.push(format!("{{{{ n.x | {filter} }}}}"));
+        let (name, args) = filter.split_once('(').unwrap_or((filter, ")"));
+        let comma = if args == ")" { "" } else { ", " };
+        uses.push(format!("{{{{ [n.x] | map('{name}'{comma}{args} | list }}}}"));
+    }
+    for use_it in uses {
         let error = render(&format!("{bomb}{use_it}")).unwrap_err();
         assert!(
             matches!(error, TextError::Template { .. } | TextError::TemplateOutOfFuel { .. }),
@@ -163,6 +211,67 @@ fn lists_that_share_their_parts_are_not_printed() {
         );
     }
     assert_eq!(render("{{ [1, {'a': ['b']}] }}").unwrap(), "[1, {'a': ['b']}]");
+    assert_eq!(render("{{ '{}'.format([1, 'a']) }}{{ [[1], 'a'] | join(';') }}").unwrap(), "[1, 'a'][1];a");
+    assert!(matches!(
+        render("{{ raise_exception(['a']) }}"),
+        Err(TextError::TemplateRefused { message }) if message == "['a']"
+    ));
+}
+
+#[test]
+fn lists_are_not_printed_where_their_texts_or_their_length_are_too_much() {
+    let long_texts = "{% set s = 'a' * 1000000 %}{% set n = namespace(x=[s] * 500000) %}";
+    let long = "{% set n = namespace(x=[1] * 100000000000) %}";
+    for bomb in [long_texts, long] {
+        for use_it in
+            ["{{ n.x | string }}", "{{ n.x | pprint }}", "{{ '{}'.format(n.x) }}", "{{ n.x | tojson }}"]
+        {
+            let error = render(&format!("{bomb}{use_it}")).unwrap_err();
+            assert!(
+                matches!(error, TextError::Template { .. } | TextError::TemplateOutOfFuel { .. }),
+                "{use_it}: {error}"
+            );
+        }
+    }
+}
+
+/// What stands before a check must not change what a filter or a test does.
+#[test]
+fn checked_filters_and_tests_do_what_they_did() {
+    // Each line computed with Jinja2.
+    let cases = [
+        ("'a b' | capitalize ~ 'a b' | title ~ 'A' | lower ~ 'a' | upper", "A bA BaA"),
+        ("'<a>' | e ~ ' a ' | trim ~ '(a)' | trim('()')", "&lt;a&gt;aa"),
+        ("'%s-%d' | format('a', 2)", "a-2"),
+        ("'%(a)s' | format(a=1)", "1"),
+        ("[1, 2] | join(', ') ~ [{'a': 3}] | join(attribute='a') ~ [4, 5] | join(d='-')", "1, 234-5"),
+        (
+            "'aaa' | replace('a', 'b') ~ 'aaa' | replace('a', 'b', 2) ~ 'aaa' | replace('a', 'b', count=1)",
+            "bbbbbabaa",
+        ),
+        (
+            "'a\nb' | indent ~ ',' ~ 'a\nb' | indent(2, true) ~ ',' ~ 'a\nb' | indent(width=1)",
+            "a\n    b,  a\n  b,a\n b",
+        ),
+        ("[1, 2] | upper ~ 12 | replace(1, 3)", "[1, 2]32"),
+        ("['a', 'b'] | map('upper') | join", "AB"),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(render(&format!("{{{{ {expression} }}}}")).unwrap(), expected, "{expression}");
+    }
+    assert_eq!(render("{{ 'ab' is startingwith('a') }}{{ 'ab' is endingwith('a') }}").unwrap(), "TrueFalse");
+}
+
+#[test]
+fn names_are_looked_for_in_the_template_that_will_run() {
+    let default = || ChatTemplate::new("{{ messages }}{# developer #}").unwrap();
+    let one = default();
+    for with_tools in [false, true] {
+        assert!(one.mentions("developer", with_tools) && !one.mentions("tools", with_tools));
+    }
+    let two = default().with_tool_use(ChatTemplate::new("{{ tools }}").unwrap());
+    assert!(two.mentions("tools", true) && !two.mentions("tools", false));
+    assert!(two.mentions("developer", false) && !two.mentions("developer", true));
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod byte_vocabulary;
 
 use byte_vocabulary::byte_vocabulary;
 use halite_engine::text::{
-    PreTokenizer, SpecialTokens, TextError, TokenKind, Tokenizer, VocabularyFault, VocabularySource,
+    ChatInput, ChatMessage, ChatTemplate, PreTokenizer, SpecialTokens, TextError, TokenKind, Tokenizer,
+    VocabularyFault, VocabularySource, encode_chat,
 };
 use proptest::prelude::*;
 
@@ -217,6 +218,61 @@ fn sentence_pieces_join_by_score_and_fall_back_to_bytes() {
         assert_eq!(ids[0], 1);
         assert_eq!(t.decode(&ids).unwrap(), text);
     }
+}
+
+/// As Gemma's files have it: no space before a text, and runs of white space as user-defined tokens.
+#[test]
+fn user_defined_white_space_is_whole_in_every_text() {
+    let (control, user_defined) = (3, 4);
+    for spaces in ["  ", "▁▁"] {
+        let mut source = sentence_piece();
+        source.add_space_prefix = Some(false);
+        let first = source.tokens.len() as u32;
+        let more = ["\n", "\n\n", "\n\n\n", "\t\t", spaces, "<b>", "\n<b>", "<turn>"];
+        source.tokens.extend(more.map(String::from));
+        source.scores.resize(source.tokens.len(), 0.0);
+        source.token_types.resize(source.tokens.len(), user_defined);
+        *source.token_types.last_mut().unwrap() = control;
+        let t = Tokenizer::new(source).unwrap();
+        let id = |place: u32| first + place;
+        let [h, he] = ["h", "he"].map(|token| t.token_id(token).unwrap());
+
+        let text = "he\n\nh\n\n\n\n\n  h\t\the\n";
+        let ids = [he, id(1), h, id(2), id(1), id(4), h, id(3), he, id(0)];
+        for special in [SpecialTokens::AsText, SpecialTokens::Parse] {
+            assert_eq!(t.encode(text, special).unwrap(), ids, "{spaces:?} {special:?}");
+        }
+        assert_eq!(t.decode(&ids).unwrap(), text, "{spaces:?}");
+        assert_eq!(t.encode_prompt(text, SpecialTokens::AsText).unwrap()[1..], ids);
+        let template = ChatTemplate::new("{{ messages[0].content }}").unwrap();
+        let input = ChatInput::new(vec![ChatMessage::new("user", text)]);
+        assert_eq!(encode_chat(&t, &template, &input).unwrap()[1..], ids, "{spaces:?}");
+
+        // Nothing else is found in text from outside, not even where it begins with white space.
+        let text = "\n<b>h<turn><b>";
+        assert_eq!(t.encode(text, SpecialTokens::Parse).unwrap(), [id(6), h, id(7), id(5)]);
+        let as_text = t.encode(text, SpecialTokens::AsText).unwrap();
+        assert_eq!(as_text[0], id(0));
+        assert!(as_text[1..].iter().all(|&id| !t.token_kind(id).unwrap().is_added()), "{as_text:?}");
+        assert_eq!(t.decode(&as_text).unwrap(), text);
+    }
+    // A byte-level vocabulary may have them too.
+    let mut source = byte_vocabulary(&[]);
+    source.tokens.push("    ".into());
+    source.token_types.push(user_defined);
+    let t = Tokenizer::new(source).unwrap();
+    assert_eq!(tokens(&t, "h     h", SpecialTokens::AsText), ["h", "    ", "Ġ", "h"]);
+}
+
+#[test]
+fn end_tokens_outside_the_vocabulary_do_no_harm() {
+    let t = tokenizer();
+    let beyond = t.vocab_size() as u32;
+    let t = t.with_end_tokens([beyond, u32::MAX]);
+    assert!(t.end_tokens().eq([0, beyond, u32::MAX]));
+    assert_eq!((t.token(beyond), t.token_kind(u32::MAX)), (None, None));
+    let ids = t.encode("hello<|end|>", SpecialTokens::Parse).unwrap();
+    assert_eq!(t.decode(&ids).unwrap(), "hello");
 }
 
 #[test]

@@ -189,3 +189,21 @@ fn ids_that_spell_nothing_are_no_error() {
         place.halite(&[&["run", "-m", model], &options[..]].concat()).success();
     }
 }
+
+/// A template sees the clock, as `halite serve` and the Python package show it.
+#[test]
+fn a_template_sees_the_time() {
+    let place = Place::new();
+    let mut model = model();
+    let template = "{% if strftime_now is defined and strftime_now('%Y') | int > 2000 %}TIME{% endif %}\
+        {{ messages[0].content }}!";
+    model.set("tokenizer.chat_template", Value::Str(template.to_owned()));
+    let model = place.file("time.gguf", model.bytes());
+    let raw = place.halite(&["run", "-m", &model, "-n", "10", "--raw", "TIMEAB!"]).success();
+    assert_eq!(place.halite(&["run", "-m", &model, "-n", "10", "AB"]).success(), raw);
+    let mut chat = place.command(&["chat", "-m", &model, "-n", "10"]);
+    let chat = chat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut chat = chat.spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"AB\n").unwrap();
+    assert_eq!(String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap(), raw);
+}

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::chat_input::ChatInput;
 use super::chat_template::ChatTemplate;
 use super::error::TextError;
-use super::special_tokens::{Matching, SpecialTable, SpecialToken, is_space};
+use super::special_token::{Matching, SpecialToken, is_space};
+use super::special_tokens::SpecialTable;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::TokenKind;
 

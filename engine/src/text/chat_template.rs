@@ -11,10 +11,11 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, ErrorKind};
 
+use super::bounded_printing::BoundedOutput;
 use super::chat_input::ChatInput;
 use super::error::TextError;
 use super::python_methods::python_method;
-use super::template_functions::{self, BoundedOutput, Raised};
+use super::template_functions::{self, Raised};
 
 const NAME: &str = "chat_template";
 
@@ -35,9 +36,10 @@ pub struct TemplateLimits {
     /// Depth of nested blocks and macro calls.
     pub recursion: usize,
     /// Longest time a caller waits. Lists that share their parts ([a, a] of [b, b] of ...) are cheap to make, and
-    /// the engine charges no fuel for comparing them, or for turning them into text with `~`. The run cannot be
-    /// stopped, so no further one is started while it lasts; the memory that `~` takes then is the one thing
-    /// without a bound here.
+    /// the engine charges no fuel for comparing them, or for turning them into text with the operators `~` and `in`
+    /// (on the left of a text). The run cannot be stopped, so no further one is started while it lasts. What has
+    /// no bound here: the memory that these two operators take then (whatever else prints a list looks at its size
+    /// first), and the stack for comparing or printing so a namespace that was put into itself.
     pub time: Duration,
 }
 
@@ -129,9 +131,19 @@ impl ChatTemplate {
         &self.source
     }
 
+    /// Whether the template mentions `name`, as one does that has a place for "tools" or the role "developer": the
+    /// template that lays out conversations with tools, or the one for those without.
+    pub fn mentions(&self, name: &str, with_tools: bool) -> bool {
+        self.choose(with_tools).source.contains(name)
+    }
+
     /// The template that lays out this conversation.
     pub(crate) fn of(&self, input: &ChatInput) -> &Self {
-        self.tool_use.as_deref().filter(|_| input.tools.is_some()).unwrap_or(self)
+        self.choose(input.tools.is_some())
+    }
+
+    fn choose(&self, with_tools: bool) -> &Self {
+        self.tool_use.as_deref().filter(|_| with_tools).unwrap_or(self)
     }
 
     /// Lays out a conversation.

@@ -5,21 +5,22 @@ use std::sync::Arc;
 
 use tokenizers::models::bpe::BPE;
 
-use super::decoding::Decoding;
+use super::decoder::Decoder;
 use super::error::{TextError, VocabularyFault as Fault};
 use super::file_vocabulary::FileVocabulary;
 use super::normalize::Normalizer;
 use super::pattern::Clock;
 use super::pipeline::Pipeline;
-use super::prompt_frame::PromptFrame;
+use super::post_processor::PostProcessor;
 use super::sentence_piece::{byte_of_token, has_all_bytes};
-use super::special_tokens::{Matching, SpecialTable, SpecialToken};
+use super::special_token::{Matching, SpecialToken};
+use super::special_tokens::SpecialTable;
 use super::token_texts::TokenTexts;
 use super::tokenizer::{Tokenizer, named_ends};
 use super::tokenizer_config::TokenizerConfig;
 use super::tokenizer_file::{AddedTokenSource, Merges, ModelSource, TokenizerFile};
 use super::vocabulary::TokenKind;
-use super::words::Words;
+use super::word_splitter::WordSplitter;
 use crate::quoted::quoted;
 
 /// The files of a model folder that make a tokenizer, as bytes.
@@ -63,60 +64,64 @@ impl Tokenizer {
     pub(super) fn from_sources(mut file: TokenizerFile, config: &TokenizerConfig) -> Result<Self, TextError> {
         let vocabulary = FileVocabulary::new(&mut file, config)?;
         let normalizer = Normalizer::new(file.normalizer.as_ref())?;
-        let words = Words::new(file.pre_tokenizer.as_ref())?;
-        let decoding = Decoding::new(file.decoder.as_ref())?;
-        check_unknown(&file.model, &vocabulary, &words)?;
+        let splitter = WordSplitter::new(file.pre_tokenizer.as_ref())?;
+        let decoder = Decoder::new(file.decoder.as_ref())?;
+        check_unknown(&file.model, &vocabulary, &splitter)?;
 
         let added = added_tokens(&vocabulary, &normalizer)?;
-        let kinds = kinds(&file.model, &vocabulary, &words);
+        let kinds = kinds(&file.model, &vocabulary, &splitter);
         let clock = Clock::start();
-        let bytes = vocabulary.tokens.iter().map(|text| decoding.bytes(text, clock));
+        let bytes = vocabulary.tokens.iter().map(|text| decoder.bytes(text, clock));
         let mut bytes = bytes.collect::<Result<Vec<_>, _>>()?;
         for (token, normal) in &added {
             let own = match normal.as_deref() {
                 _ if token.kind == TokenKind::Control => Box::default(),
-                Some(normal) => decoding.bytes(normal, clock)?,
+                Some(normal) => decoder.bytes(normal, clock)?,
                 None => continue,
             };
             if let Some(bytes) = bytes.get_mut(token.id as usize) {
                 *bytes = own;
             }
         }
-        let special = SpecialTable::new(added);
+        let (special, spaces) = (SpecialTable::new(added.clone()), SpecialTable::spaces(added));
 
         let id = |text: Option<&str>| -> Option<u32> {
             special.get(text?).map(|token| token.id).or_else(|| vocabulary.ids.get(text?).copied())
         };
         let (bos, eos) = (id(config.bos()), id(config.eos()));
-        let frame = match &file.post_processor {
-            Some(source) => source.frame(vocabulary.tokens.len())?,
-            None => PromptFrame::Around { before: Vec::new(), after: Vec::new() },
+        let post_processor = match &file.post_processor {
+            Some(source) => source.build(vocabulary.tokens.len())?,
+            None => PostProcessor::Around { before: Vec::new(), after: Vec::new() },
         };
         let ends: BTreeSet<u32> = eos.into_iter().chain(named_ends(&special)).collect();
-        let texts = Arc::new(TokenTexts::new(bytes, kinds, decoding.first_space));
+        let texts = Arc::new(TokenTexts::new(bytes, kinds, decoder.first_space));
         let FileVocabulary { tokens, .. } = &vocabulary;
         let tokens = tokens.clone();
         let model = model(file.model, vocabulary)?;
-        let pipeline = Pipeline::new(normalizer, words, model);
-        Ok(Self { pipeline, special, texts, tokens, bos, eos, frame, ends })
+        let pipeline = Pipeline::new(normalizer, splitter, model);
+        Ok(Self { pipeline, special, spaces, texts, tokens, bos, eos, post_processor, ends })
     }
 }
 
 /// Refuses a vocabulary that could not write every text.
-fn check_unknown(model: &ModelSource, vocabulary: &FileVocabulary, words: &Words) -> Result<(), TextError> {
+fn check_unknown(
+    model: &ModelSource,
+    vocabulary: &FileVocabulary,
+    splitter: &WordSplitter,
+) -> Result<(), TextError> {
     if let Some(unk) = &model.unk_token
         && !vocabulary.ids.contains_key(unk)
     {
         return Err(TextError::file(format!("model.unk_token {} is not in the vocabulary", quoted(unk))));
     }
     let falls_back = model.byte_fallback == Some(true) && has_all_bytes(&vocabulary.ids);
-    if !words.is_byte_level() && !falls_back && model.unk_token.is_none() {
+    if !splitter.is_byte_level() && !falls_back && model.unk_token.is_none() {
         return Err(Fault::NoByteFallback.into());
     }
     Ok(())
 }
 
-fn kinds(model: &ModelSource, vocabulary: &FileVocabulary, words: &Words) -> Vec<TokenKind> {
+fn kinds(model: &ModelSource, vocabulary: &FileVocabulary, splitter: &WordSplitter) -> Vec<TokenKind> {
     let falls_back = model.byte_fallback == Some(true);
     let kind = |text: &String| match text.as_str() {
         "" => TokenKind::Unused,
@@ -133,7 +138,7 @@ fn kinds(model: &ModelSource, vocabulary: &FileVocabulary, words: &Words) -> Vec
         set(token.id, if token.special { TokenKind::Control } else { TokenKind::UserDefined });
     }
     // Where everything has bytes, nothing is unknown, and the token may be there for another reason.
-    let writes_all = words.is_byte_level() || (falls_back && has_all_bytes(&vocabulary.ids));
+    let writes_all = splitter.is_byte_level() || (falls_back && has_all_bytes(&vocabulary.ids));
     if let Some(&id) =
         model.unk_token.as_ref().filter(|_| !writes_all).and_then(|unk| vocabulary.ids.get(unk))
     {

@@ -20,11 +20,12 @@
 //! ```
 
 mod answer_text;
+mod bounded_printing;
 mod byte_level;
 mod chat_input;
 mod chat_prompt;
 mod chat_template;
-mod decoding;
+mod decoder;
 mod delimiters;
 mod error;
 mod file_tokenizer;
@@ -34,13 +35,15 @@ mod gguf_vocabulary;
 mod normalize;
 mod pattern;
 mod pipeline;
+mod post_processor;
 mod pre_tokenizer;
-mod prompt_frame;
+mod printing_filters;
 mod python_float;
 mod python_json;
 mod python_methods;
 mod python_strings;
 mod sentence_piece;
+mod special_token;
 mod special_tokens;
 mod spellings;
 mod stop_strings;
@@ -52,7 +55,7 @@ mod tokenizer;
 mod tokenizer_config;
 mod tokenizer_file;
 mod vocabulary;
-mod words;
+mod word_splitter;
 
 pub use answer_text::AnswerText;
 pub use chat_input::{ChatInput, ChatMessage};

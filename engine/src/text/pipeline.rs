@@ -9,8 +9,9 @@ use super::byte_level::char_of_byte;
 use super::error::TextError;
 use super::normalize::Normalizer;
 use super::pattern::Clock;
-use super::special_tokens::{Matching, SpecialTable};
-use super::words::Words;
+use super::special_token::Matching;
+use super::special_tokens::SpecialTable;
+use super::word_splitter::WordSplitter;
 
 /// Written for a character that has a byte without a token.
 const REPLACEMENT: &str = "\u{FFFD}";
@@ -21,7 +22,7 @@ type KnownBytes = Box<[bool; 256]>;
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(crate) normalizer: Normalizer,
-    words: Words,
+    splitter: WordSplitter,
     /// For a byte-level vocabulary that lacks bytes.
     known: Option<KnownBytes>,
     /// Without the control tokens, so that no text merges into one.
@@ -37,14 +38,14 @@ pub(crate) struct Added<'t> {
 }
 
 impl Pipeline {
-    pub(crate) fn new(normalizer: Normalizer, words: Words, model: BPE) -> Self {
+    pub(crate) fn new(normalizer: Normalizer, splitter: WordSplitter, model: BPE) -> Self {
         let has = |byte| model.token_to_id(char_of_byte(byte).encode_utf8(&mut [0; 4])).is_some();
-        let known = words.is_byte_level().then(|| {
+        let known = splitter.is_byte_level().then(|| {
             // `byte` is below 256.
             Box::new(std::array::from_fn(|byte| has(byte as u8)))
         });
         let known = known.filter(|known: &KnownBytes| known.contains(&false));
-        Self { normalizer, words, known, model }
+        Self { normalizer, splitter, known, model }
     }
 
     pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
@@ -52,17 +53,9 @@ impl Pipeline {
     }
 
     /// Appends the ids of `text`.
-    pub(crate) fn encode(
-        &self,
-        text: &str,
-        added: Option<Added<'_>>,
-        ids: &mut Vec<u32>,
-    ) -> Result<(), TextError> {
+    pub(crate) fn encode(&self, text: &str, added: Added<'_>, ids: &mut Vec<u32>) -> Result<(), TextError> {
         let clock = Clock::start();
-        let Some(Added { table, mark }) = added else {
-            let normal = self.normalizer.apply(text, clock)?;
-            return self.merge(normal, true, clock, ids);
-        };
+        let Added { table, mark } = added;
         for stretch in table.find(text, Matching::Raw) {
             let Some(token) = stretch.token else {
                 let (piece, first) =
@@ -118,7 +111,7 @@ impl Pipeline {
             Some(known) => replace_unknown(text, known)?,
             None => text,
         };
-        for (word, _) in self.words.cut(text, first, clock)? {
+        for (word, _) in self.splitter.cut(text, first, clock)? {
             let tokens = self.model.tokenize(&word).map_err(|e| TextError::Tokenizer(e.to_string()))?;
             ids.extend(tokens.iter().map(|token| token.id));
         }

@@ -1,16 +1,13 @@
-//! How text is cut into words before tokens are merged, by the name a model file gives.
+//! Pre-tokenizers of GGUF files: how text is cut into words, by the name a file gives.
 //!
-//! The patterns are facts about published tokenizers: GPT-2 (OpenAI's `encoder.py`), Llama 3
-//! (Meta's `tokenizer.json`) and Qwen2 (Alibaba's `tokenizer.json`).
+//! The patterns are facts about published tokenizers: Llama 3 (Meta's `tokenizer.json`) and Qwen2 (Alibaba's
+//! `tokenizer.json`), and GPT-2's, which `tokenizer.json` files mean too.
 
 use super::error::TextError;
 use super::normalize::NormalizerSource;
-use super::words::Words;
+use super::word_splitter::{GPT2_PATTERN, WordSplitter};
 use crate::quoted::quoted;
 
-/// Letters, digits and other signs apart, each with one leading space.
-pub(crate) const GPT2_PATTERN: &str =
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 /// Up to three digits a word; contractions in any case; a line's breaks stay together.
 const LLAMA3_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// As Llama 3, but every digit is a word.
@@ -69,14 +66,14 @@ impl PreTokenizer {
     }
 
     /// The steps, ending with the one that writes bytes in the byte-level alphabet.
-    pub(crate) fn words(self) -> Result<Words, TextError> {
-        let words = Words::default();
-        let words = match self {
-            Self::Gpt2 => words.split(GPT2_PATTERN)?,
-            Self::DigitsThenGpt2 => words.digits()?.split(GPT2_PATTERN)?,
-            Self::Llama3 => words.split(LLAMA3_PATTERN)?,
-            Self::Qwen2 => words.split(QWEN2_PATTERN)?,
+    pub(crate) fn splitter(self) -> Result<WordSplitter, TextError> {
+        let splitter = WordSplitter::default();
+        let splitter = match self {
+            Self::Gpt2 => splitter.split(GPT2_PATTERN)?,
+            Self::DigitsThenGpt2 => splitter.digits()?.split(GPT2_PATTERN)?,
+            Self::Llama3 => splitter.split(LLAMA3_PATTERN)?,
+            Self::Qwen2 => splitter.split(QWEN2_PATTERN)?,
         };
-        words.bytes()
+        splitter.bytes()
     }
 }

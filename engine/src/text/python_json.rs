@@ -7,8 +7,8 @@ use minijinja::{Error, ErrorKind};
 use serde::Serialize as _;
 use serde_json::ser::{Formatter, Serializer};
 
+use super::bounded_printing::{BoundedOutput, printed_size};
 use super::python_float::python_float;
-use super::template_functions::{BoundedOutput, count_parts};
 
 /// Widest indentation, in characters.
 const MAX_INDENT: usize = 16;
@@ -35,7 +35,7 @@ pub(crate) fn to_json(
     if value.is_undefined() {
         return Err(invalid("tojson: the value is undefined"));
     }
-    count_parts(value, 0, &mut 0)?;
+    printed_size(value)?;
 
     let indent = indent.filter(|v| !v.is_none() && !v.is_undefined()).map(|v| indentation(&v)).transpose()?;
     let (item, key) = match separators.filter(|v| !v.is_none()) {

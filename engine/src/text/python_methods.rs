@@ -1,4 +1,6 @@
-//! Methods of Python's strings, lists and maps that chat templates call.
+//! Methods of Python's strings, lists and maps that chat templates call. The `pycompat` of `minijinja-contrib` lacks some
+//! (`rsplit`, `partition`, `removeprefix`), charges no fuel for texts that are searched, and strips less white space than
+//! CPython.
 
 use minijinja::value::{Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
@@ -82,10 +84,7 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
         "title" => none().map(|()| title(text).into())?,
         "replace" => {
             let (old, new, most): (&str, &str, Option<i64>) = from_args(args)?;
-            let most = most.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
-            let times = text.matches(old).take(most).count() as u64;
-            state.consume_fuel(times.saturating_mul(new.len() as u64) / 64)?;
-            Value::from(text.replacen(old, new, most))
+            Value::from(replaced(state, text, old, new, most)?)
         }
         "find" | "rfind" | "index" | "rindex" => {
             let (part,): (&str,) = from_args(args)?;
@@ -128,6 +127,20 @@ fn string_method(state: &State, text: &str, method: &str, args: &[Value]) -> Res
         "islower" => none().map(|()| has_only_case(text, char::is_lowercase, char::is_uppercase).into())?,
         _ => return layout_method(state, text, method, args)?.ok_or_else(unknown),
     })
+}
+
+/// `str.replace`; all places where `most` is none or negative.
+pub(crate) fn replaced(
+    state: &State,
+    text: &str,
+    old: &str,
+    new: &str,
+    most: Option<i64>,
+) -> Result<String, Error> {
+    let most = most.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+    let times = text.matches(old).take(most).count() as u64;
+    state.consume_fuel(times.saturating_mul(new.len() as u64) / 64)?;
+    Ok(text.replacen(old, new, most))
 }
 
 fn map_method(map: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {

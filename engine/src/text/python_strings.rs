@@ -3,6 +3,8 @@
 use minijinja::value::{Kwargs, Rest, Tuple, Value, from_args};
 use minijinja::{Error, ErrorKind, State};
 
+use super::bounded_printing::printable;
+
 /// `None` for a method that is not one of these.
 pub(crate) fn layout_method(
     state: &State,
@@ -94,6 +96,7 @@ fn fill_in(state: &State, text: &str, args: &[Value]) -> Result<String, Error> {
             return Err(invalid(format!("format: the field {{{field}}} is more than a place or a name")));
         };
         let value = value.ok_or_else(|| invalid(format!("format: no value for {{{field}}}")))?;
+        printable(state, &value)?;
         let value = value.to_string();
         state.consume_fuel(1 + value.len() as u64 / 64)?;
         out.push_str(&value);

@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 
-use super::sentence_piece::SPACE;
+use super::special_token::{Matching, SpecialToken, is_space};
 use super::spellings::Spellings;
-use super::vocabulary::TokenKind;
 
 /// Whether the text of a special token becomes that token.
 ///
@@ -17,51 +16,9 @@ use super::vocabulary::TokenKind;
 pub enum SpecialTokens {
     /// Control and user-defined tokens are recognised. For text made by a template or by the program itself.
     Parse,
-    /// Nothing is recognised. For text from outside.
+    /// Nothing is recognised but white space, of which some vocabularies (Gemma's) have user-defined runs. For text
+    /// from outside.
     AsText,
-}
-
-/// A token that is matched as a whole, and how. The flags mean what they mean to the `tokenizers` crate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SpecialToken {
-    pub(crate) text: Box<str>,
-    pub(crate) id: u32,
-    pub(crate) kind: TokenKind,
-    /// Whether it was in the vocabulary from the beginning, as a piece of text, and not added to it later.
-    pub(crate) is_piece: bool,
-    /// Whether it is looked for before or after the text is normalised.
-    pub(crate) matching: Matching,
-    /// Takes the white space before it in.
-    pub(crate) lstrip: bool,
-    /// Takes the white space after it in.
-    pub(crate) rstrip: bool,
-    /// Not inside a word.
-    pub(crate) single_word: bool,
-}
-
-/// When a token is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Matching {
-    /// In the text as given.
-    Raw,
-    /// In the normalised text; the token's own text is normalised too.
-    Normalized,
-}
-
-impl SpecialToken {
-    pub(crate) fn new(text: &str, id: u32, kind: TokenKind) -> Self {
-        let text = text.into();
-        Self {
-            text,
-            id,
-            kind,
-            is_piece: false,
-            matching: Matching::Raw,
-            lstrip: false,
-            rstrip: false,
-            single_word: false,
-        }
-    }
 }
 
 /// A stretch of a text, in bytes: a token, or what lies between tokens.
@@ -100,6 +57,11 @@ impl SpecialTable {
             normalized: Spellings::new(normalized),
             written: Spellings::new(written),
         }
+    }
+
+    /// Of such tokens only those that are white space and no control token. They are text like any other, kept whole.
+    pub(crate) fn spaces(tokens: impl IntoIterator<Item = (SpecialToken, Option<String>)>) -> Self {
+        Self::new(tokens.into_iter().filter(|(token, _)| token.is_user_space()))
     }
 
     /// Whether any token is matched like this.
@@ -184,11 +146,6 @@ impl SpecialTable {
     }
 }
 
-/// Whether a text is white space, however a vocabulary may spell it.
-pub(crate) fn is_space(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || c == SPACE)
-}
-
 /// A letter, digit, mark or underscore: `\w` of the `regex` crate, by which the `tokenizers` crate finds words.
 fn is_word(c: char) -> bool {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\w").ok());
@@ -198,6 +155,7 @@ fn is_word(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::vocabulary::TokenKind;
     use super::*;
 
     fn table(tokens: &[&str], change: impl Fn(&mut SpecialToken)) -> SpecialTable {

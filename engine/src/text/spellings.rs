@@ -1,6 +1,6 @@
 //! A sorted list of the texts of special tokens, for search.
 
-use super::special_tokens::SpecialToken;
+use super::special_token::SpecialToken;
 
 /// Texts of tokens in order, so that all with a common beginning are neighbours.
 #[derive(Debug, Default)]

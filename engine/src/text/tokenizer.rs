@@ -11,14 +11,15 @@ use super::error::{TextError, VocabularyFault};
 use super::normalize::{Normalizer, NormalizerSource};
 use super::pattern::{Clock, PatternSource};
 use super::pipeline::{Added, Pipeline};
+use super::post_processor::PostProcessor;
 use super::pre_tokenizer::PreTokenizer;
-use super::prompt_frame::PromptFrame;
 use super::sentence_piece::{self, SPACE};
-use super::special_tokens::{SpecialTable, SpecialToken, SpecialTokens};
+use super::special_token::{SpecialToken, is_space};
+use super::special_tokens::{SpecialTable, SpecialTokens};
 use super::stream_decoder::StreamDecoder;
 use super::token_texts::{FirstSpace, TokenTexts};
 use super::vocabulary::{TokenKind, Vocabulary, VocabularySource};
-use super::words::Words;
+use super::word_splitter::WordSplitter;
 use crate::quoted::quoted;
 
 /// Longest text encoded in one call, in bytes. The `tokenizers` crate needs about 100 bytes of memory for each.
@@ -46,12 +47,14 @@ const END_NAMES: &[&str] = &[
 pub struct Tokenizer {
     pub(super) pipeline: Pipeline,
     pub(super) special: SpecialTable,
+    /// Those of them that are found in any text: user-defined runs of white space.
+    pub(super) spaces: SpecialTable,
     pub(super) texts: Arc<TokenTexts>,
     /// As the vocabulary spells them; a hole in it is empty.
     pub(super) tokens: Vec<String>,
     pub(super) bos: Option<u32>,
     pub(super) eos: Option<u32>,
-    pub(super) frame: PromptFrame,
+    pub(super) post_processor: PostProcessor,
     pub(super) ends: BTreeSet<u32>,
 }
 
@@ -79,6 +82,7 @@ impl Tokenizer {
         let token_bytes = |(text, kind): (&String, &TokenKind)| -> Box<[u8]> {
             let own = || text.as_bytes().to_vec();
             let bytes = match kind {
+                TokenKind::UserDefined if !is_byte_level => user_text(text).into_owned().into_bytes(),
                 TokenKind::Control | TokenKind::UserDefined => own(),
                 _ if is_byte_level => bytes_of_token(text),
                 TokenKind::Byte => sentence_piece::byte_of_token(text).map_or_else(own, |byte| vec![byte]),
@@ -88,8 +92,12 @@ impl Tokenizer {
         };
         let bytes = vocabulary.source.tokens.iter().zip(&vocabulary.kinds).map(token_bytes).collect();
         let added = vocabulary.added_tokens();
-        let special =
-            SpecialTable::new(added.map(|(text, id, kind)| (SpecialToken::new(text, id, kind), None)));
+        let added = added.map(|(text, id, kind)| match kind {
+            TokenKind::UserDefined if !is_byte_level => SpecialToken::new(&user_text(text), id, kind),
+            _ => SpecialToken::new(text, id, kind),
+        });
+        let added: Vec<_> = added.map(|token| (token, None)).collect();
+        let (special, spaces) = (SpecialTable::new(added.clone()), SpecialTable::spaces(added));
 
         let Vocabulary { source, kinds, .. } = vocabulary;
         let ends = source.eos.into_iter().chain(source.eot).chain(named_ends(&special)).collect();
@@ -99,11 +107,12 @@ impl Tokenizer {
         Ok(Self {
             pipeline,
             special,
+            spaces,
             texts: Arc::new(TokenTexts::new(bytes, kinds, first_space)),
             tokens: source.tokens,
             bos: source.bos,
             eos: source.eos,
-            frame: PromptFrame::Begin(source.bos.filter(|_| add_bos)),
+            post_processor: PostProcessor::Begin(source.bos.filter(|_| add_bos)),
             ends,
         })
     }
@@ -124,9 +133,12 @@ impl Tokenizer {
         if text.len() > MAX_TEXT_BYTES {
             return Err(TextError::TextTooLong { found: text.len(), limit: MAX_TEXT_BYTES });
         }
-        let added = (special == SpecialTokens::Parse).then_some(Added { table: &self.special, mark: None });
+        let table = match special {
+            SpecialTokens::Parse => &self.special,
+            SpecialTokens::AsText => &self.spaces,
+        };
         let mut ids = Vec::with_capacity(text.len() / 3);
-        self.pipeline.encode(text, added, &mut ids)?;
+        self.pipeline.encode(text, Added { table, mark: None }, &mut ids)?;
         Ok(ids)
     }
 
@@ -137,14 +149,14 @@ impl Tokenizer {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn encode_prompt(&self, text: &str, special: SpecialTokens) -> Result<Vec<u32>, TextError> {
-        Ok(self.frame.prompt(self.encode(text, special)?))
+        Ok(self.post_processor.prompt(self.encode(text, special)?))
     }
 
     /// Encodes what a chat template wrote. Nothing with `mark` in it is a special token, and `mark` vanishes.
     pub(crate) fn encode_chat(&self, text: &str, mark: char) -> Result<Vec<u32>, TextError> {
         let mut ids = Vec::with_capacity(text.len() / 3);
-        self.pipeline.encode(text, Some(Added { table: &self.special, mark: Some(mark) }), &mut ids)?;
-        Ok(self.frame.chat(ids))
+        self.pipeline.encode(text, Added { table: &self.special, mark: Some(mark) }, &mut ids)?;
+        Ok(self.post_processor.chat(ids))
     }
 
     /// The text of `ids`, without control tokens. Bytes that are not UTF-8 become U+FFFD.
@@ -215,6 +227,11 @@ impl Tokenizer {
     }
 }
 
+/// A SentencePiece vocabulary's user-defined token as a text has it. Old files spell runs of spaces as pieces do.
+fn user_text(token: &str) -> Cow<'_, str> {
+    if is_space(token) { Cow::Owned(token.replace(SPACE, " ")) } else { Cow::Borrowed(token) }
+}
+
 /// The control and user-defined tokens whose names say that they end an answer.
 pub(super) fn named_ends(special: &SpecialTable) -> impl Iterator<Item = u32> + '_ {
     END_NAMES.iter().filter_map(|name| special.get(name)).map(|token| token.id)
@@ -225,7 +242,7 @@ fn byte_level(vocabulary: &Vocabulary) -> Result<Pipeline, TextError> {
     let builder = BPE::builder().ignore_merges(pre.ignores_merges());
     let bpe = builder.vocab_and_merges(vocab(vocabulary), vocabulary.merge_pairs()?).build();
     let bpe = bpe.map_err(|e| TextError::Tokenizer(e.to_string()))?;
-    Ok(Pipeline::new(Normalizer::new(pre.normalizer().as_ref())?, pre.words()?, bpe))
+    Ok(Pipeline::new(Normalizer::new(pre.normalizer().as_ref())?, pre.splitter()?, bpe))
 }
 
 fn sentence_pieces(vocabulary: &Vocabulary) -> Result<Pipeline, TextError> {
@@ -246,7 +263,7 @@ fn sentence_pieces(vocabulary: &Vocabulary) -> Result<Pipeline, TextError> {
     }
     let pattern = PatternSource::String(" ".into());
     normalizer.add(&NormalizerSource::Replace { pattern, content: SPACE.into() })?;
-    Ok(Pipeline::new(normalizer, Words::default(), bpe))
+    Ok(Pipeline::new(normalizer, WordSplitter::default(), bpe))
 }
 
 fn vocab(vocabulary: &Vocabulary) -> Vocab {

@@ -5,12 +5,12 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::decoding::DecoderSource;
+use super::decoder::DecoderSource;
 use super::error::TextError;
 use super::normalize::NormalizerSource;
-use super::prompt_frame::PostProcessorSource;
+use super::post_processor::PostProcessorSource;
 use super::vocabulary::{MAX_MERGES, MAX_TOKENS};
-use super::words::WordsSource;
+use super::word_splitter::PreTokenizerSource;
 
 /// Models that can be built: values of `model.type`.
 const MODELS: &str = "BPE";
@@ -21,7 +21,7 @@ pub(crate) struct TokenizerFile {
     #[serde(default)]
     pub(crate) added_tokens: Vec<AddedTokenSource>,
     pub(crate) normalizer: Option<NormalizerSource>,
-    pub(crate) pre_tokenizer: Option<WordsSource>,
+    pub(crate) pre_tokenizer: Option<PreTokenizerSource>,
     pub(crate) post_processor: Option<PostProcessorSource>,
     pub(crate) decoder: Option<DecoderSource>,
     pub(crate) model: ModelSource,

@@ -17,6 +17,7 @@ use halite_engine::{Engine, EngineError, KvCapacity, Request, SamplingParams};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 /// Talk with a model
 ///
@@ -188,8 +189,11 @@ impl Session<'_> {
         let context = self.engine.describe().context;
         let room = self.args.max_tokens.min(context / 4).max(1);
         let mut kept = self.conversation.clone();
+        let (texts, now) = (self.engine.texts(), SystemTime::now());
         let prompt = loop {
-            let prompt = self.engine.chat_prompt(kept.messages())?;
+            let mut input = texts.chat_input(kept.messages());
+            input.now = Some(now);
+            let prompt = texts.chat_prompt(&input)?;
             // Without anything left to forget, one token of room will do.
             if prompt.len() + room <= context || !kept.forget_oldest() {
                 break prompt;

@@ -8,7 +8,6 @@ use super::wire::Dialect;
 use axum::http::StatusCode;
 use halite_engine::model_file::ModelTexts;
 use halite_engine::schedule::AdmissionError;
-use halite_engine::text::ChatTemplate;
 use halite_engine::{Engine, EngineError, Request};
 use std::time::SystemTime;
 
@@ -81,11 +80,11 @@ impl Model {
         self.check_name(&request.model)?;
         let template = self.texts.template().ok_or_else(|| ApiError::from(&EngineError::NoChatTemplate))?;
         let ChatRequest { mut messages, tools, variables, generation, .. } = request;
-        if tools.is_some() && !knows(template, "tools") {
+        if tools.is_some() && !template.mentions("tools", true) {
             let message = "this model's chat template has no place for tools; leave them out";
             return Err(ApiError::unsupported("tools", message));
         }
-        if !knows(template, "developer") {
+        if !template.mentions("developer", tools.is_some()) {
             let developers = messages.iter_mut().filter(|message| message.role == "developer");
             developers.for_each(|message| "system".clone_into(&mut message.role));
         }
@@ -179,11 +178,6 @@ impl Prepared {
             Dialect::Completion => "prompt",
         }
     }
-}
-
-/// Whether a template looks at something by this name.
-fn knows(template: &ChatTemplate, name: &str) -> bool {
-    template.source().contains(name)
 }
 
 fn about(param: &str, error: &EngineError) -> ApiError {

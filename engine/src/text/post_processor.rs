@@ -1,4 +1,4 @@
-//! What a tokenizer puts round a text to make a prompt of it.
+//! Post-processors: the tokens that a tokenizer puts round a text to make a prompt of it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,15 +10,15 @@ const MAX_TOKENS: usize = 64;
 
 /// The tokens round a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PromptFrame {
+pub(crate) enum PostProcessor {
     /// One at the beginning, unless the text brings it. GGUF files say no more than this.
     Begin(Option<u32>),
     /// Always these; a chat template writes its own. This is how the `tokenizers` package does it.
     Around { before: Vec<u32>, after: Vec<u32> },
 }
 
-impl PromptFrame {
-    /// Frames a text that is a whole prompt.
+impl PostProcessor {
+    /// Completes a text that is a whole prompt.
     pub(crate) fn prompt(&self, mut ids: Vec<u32>) -> Vec<u32> {
         match self {
             Self::Begin(begin) => {
@@ -31,7 +31,7 @@ impl PromptFrame {
         }
     }
 
-    /// Frames what a chat template wrote.
+    /// Completes what a chat template wrote.
     pub(crate) fn chat(&self, ids: Vec<u32>) -> Vec<u32> {
         match self {
             Self::Begin(_) => self.prompt(ids),
@@ -64,8 +64,8 @@ struct Ids {
 }
 
 impl PostProcessorSource {
-    /// The frame this makes of a vocabulary of `tokens` tokens.
-    pub(crate) fn frame(&self, tokens: usize) -> Result<PromptFrame, TextError> {
+    /// The tokens this puts round a text, checked against a vocabulary of `tokens` tokens.
+    pub(crate) fn build(&self, tokens: usize) -> Result<PostProcessor, TextError> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         self.wrap(&mut before, &mut after)?;
         if before.len() > MAX_TOKENS || after.len() > MAX_TOKENS {
@@ -74,7 +74,7 @@ impl PostProcessorSource {
         if let Some(&id) = before.iter().chain(&after).find(|&&id| id as usize >= tokens) {
             return Err(VocabularyFault::SpecialId { what: "post-processor", id, tokens }.into());
         }
-        Ok(PromptFrame::Around { before, after })
+        Ok(PostProcessor::Around { before, after })
     }
 
     fn wrap(&self, before: &mut Vec<u32>, after: &mut Vec<u32>) -> Result<(), TextError> {

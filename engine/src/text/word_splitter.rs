@@ -1,4 +1,4 @@
-//! How text is cut into words before tokens are merged.
+//! Pre-tokenization: how text is cut into words before tokens are merged.
 
 use std::borrow::Cow;
 
@@ -10,9 +10,11 @@ use super::byte_level::char_of_byte;
 use super::delimiters::{delimited, flip};
 use super::error::TextError;
 use super::pattern::{Clock, Cuts, Pattern, PatternSource};
-use super::pre_tokenizer::GPT2_PATTERN;
 use super::sentence_piece::SPACE;
 
+/// Letters, digits and other signs apart, each with one leading space: GPT-2's (OpenAI's `encoder.py`).
+pub(crate) const GPT2_PATTERN: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 /// Signs that are no letters or digits: those of Unicode's punctuation, and all such of ASCII.
 const PUNCTUATION_PATTERN: &str = r"[\p{P}!-/:-@\[-`{-~]";
 
@@ -22,9 +24,9 @@ const MAX_STEPS: usize = 64;
 /// The pre-tokenizer as `tokenizer.json` describes it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
-pub(crate) enum WordsSource {
+pub(crate) enum PreTokenizerSource {
     Sequence {
-        pretokenizers: Vec<WordsSource>,
+        pretokenizers: Vec<PreTokenizerSource>,
     },
     Split {
         pattern: PatternSource,
@@ -67,7 +69,7 @@ fn isolated() -> SplitDelimiterBehavior {
 
 /// The steps, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct WordSplitter {
     steps: Vec<Step>,
 }
 
@@ -121,13 +123,13 @@ fn join_others(cuts: impl Iterator<Item = ((usize, usize), bool)>) -> Cuts {
 /// A word, and whether the whole text begins with it.
 pub(crate) type Word<'t> = (Cow<'t, str>, bool);
 
-impl Words {
-    pub(crate) fn new(source: Option<&WordsSource>) -> Result<Self, TextError> {
-        let mut words = Self::default();
+impl WordSplitter {
+    pub(crate) fn new(source: Option<&PreTokenizerSource>) -> Result<Self, TextError> {
+        let mut splitter = Self::default();
         if let Some(source) = source {
-            words.add(source)?;
+            splitter.add(source)?;
         }
-        Ok(words)
+        Ok(splitter)
     }
 
     /// Whether words are written in the byte-level alphabet.
@@ -162,8 +164,8 @@ impl Words {
         Ok(())
     }
 
-    fn add(&mut self, source: &WordsSource) -> Result<(), TextError> {
-        use WordsSource as Source;
+    fn add(&mut self, source: &PreTokenizerSource) -> Result<(), TextError> {
+        use PreTokenizerSource as Source;
         match source {
             Source::Sequence { pretokenizers } => pretokenizers.iter().try_for_each(|p| self.add(p)),
             Source::Split { pattern, behavior, invert } => {
@@ -174,8 +176,8 @@ impl Words {
                 if *add_prefix_space {
                     self.push(Step::PrefixSpace)?;
                 }
-                let words = std::mem::take(self);
-                *self = if *use_regex { words.split(GPT2_PATTERN)?.bytes()? } else { words.bytes()? };
+                let splitter = std::mem::take(self);
+                *self = if *use_regex { splitter.split(GPT2_PATTERN)?.bytes()? } else { splitter.bytes()? };
                 Ok(())
             }
             Source::Digits { individual_digits } => {

@@ -51,7 +51,7 @@ fn space() -> char {
 
 /// The steps that give a token's text.
 #[derive(Debug)]
-pub(crate) struct Decoding {
+pub(crate) struct Decoder {
     replace: Vec<(Pattern, String)>,
     bytes: Bytes,
     fused: bool,
@@ -70,14 +70,14 @@ enum Bytes {
     Level,
 }
 
-impl Decoding {
+impl Decoder {
     pub(crate) fn new(source: Option<&DecoderSource>) -> Result<Self, TextError> {
         let source = source.ok_or_else(|| wrong("there is none; expected one such as ByteLevel"))?;
         let first_space = FirstSpace::Keep;
-        let mut decoding =
+        let mut decoder =
             Self { replace: Vec::new(), bytes: Bytes::Text, fused: false, first_space, steps: 0 };
-        decoding.add(source)?;
-        Ok(decoding)
+        decoder.add(source)?;
+        Ok(decoder)
     }
 
     fn add(&mut self, source: &DecoderSource) -> Result<(), TextError> {
