@@ -14,6 +14,7 @@ use minijinja::{AutoEscape, Environment, ErrorKind};
 use super::bounded_printing::BoundedOutput;
 use super::chat_input::ChatInput;
 use super::error::TextError;
+use super::namespace_use;
 use super::python_methods::python_method;
 use super::template_functions::{self, Raised};
 
@@ -38,8 +39,8 @@ pub struct TemplateLimits {
     /// Longest time a caller waits. Lists that share their parts ([a, a] of [b, b] of ...) are cheap to make, and
     /// the engine charges no fuel for comparing them, or for turning them into text with the operators `~` and `in`
     /// (on the left of a text). The run cannot be stopped, so no further one is started while it lasts. What has
-    /// no bound here: the memory that these two operators take then (whatever else prints a list looks at its size
-    /// first), and the stack for comparing or printing so a namespace that was put into itself.
+    /// no bound here is the memory that these two operators take then; whatever else prints a list looks at its size
+    /// first.
     pub time: Duration,
 }
 
@@ -98,13 +99,15 @@ impl ChatTemplate {
         }
         let mut environment = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|error| classify(&error, &limits))?);
+        let syntax = syntax.map_err(|error| classify(&error, &limits))?;
+        environment.set_syntax(syntax.clone());
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_fuel(Some(limits.fuel));
         environment.set_recursion_limit(limits.recursion);
         environment.set_unknown_method_callback(python_method);
         template_functions::register(&mut environment, limits.output_bytes);
         let template = without_generation(source);
+        namespace_use::check(&template, syntax)?;
         let compile = move || environment.add_template_owned(NAME, template).map(|()| environment);
         let compiled = on_deep_stack(compile)?.join().map_err(|_| failed("compiling it failed".into()))?;
         let environment = Arc::new(compiled.map_err(|error| classify(&error, &limits))?);

@@ -32,6 +32,7 @@ mod file_tokenizer;
 mod file_vocabulary;
 mod folder;
 mod gguf_vocabulary;
+mod namespace_use;
 mod normalize;
 mod pattern;
 mod pipeline;
