@@ -208,6 +208,32 @@ fn ranges_that_are_not_what_was_asked_for() {
 }
 
 #[test]
+fn a_server_that_only_begins_again_is_given_up() {
+    // A listing with more bytes than the file has: all of it comes, and then there is no more.
+    let bench = Bench::new();
+    let lfs = format!(r#"{{"sha256":"{}","size":{}}}"#, sha256(b""), content().len() + 1);
+    let listing =
+        format!(r#"{{"sha":"{COMMIT}","siblings":[{{"rfilename":"{FILE}","size":1,"lfs":{lfs}}}]}}"#);
+    bench.server.state().listing = Some((200, listing));
+    assert!(pull(&bench.hub().with_retries(2)).is_err());
+    assert!(bench.server.fetched().len() <= 5, "{:?}", bench.server.fetched());
+
+    // The same bytes again and again, whether a range is refused, ignored or another one.
+    for range in [Fault::Status(416, ""), Fault::IgnoreRange, Fault::OtherRange] {
+        let bench = Bench::new();
+        for _ in 0..20 {
+            bench.server.fault(Fault::Cut(1000)).fault(range.clone());
+        }
+        let pulled = pull(&bench.hub().with_retries(2));
+        match range {
+            Fault::IgnoreRange => bench.assert_right(&pulled.unwrap()),
+            _ => assert!(pulled.is_err()),
+        }
+        assert!(bench.server.fetched().len() <= 5, "{:?}", bench.server.fetched());
+    }
+}
+
+#[test]
 fn bodies_of_the_wrong_size() {
     let bench = Bench::new();
     bench.server.fault(Fault::Shorter(10));

@@ -117,11 +117,12 @@ impl Download<'_> {
         let mut partial =
             Partial::open(path.clone(), file, &mut report).map_err(folder_error("write", &path))?;
         self.tally.resumed += partial.bytes();
+        // A server that makes us begin again must bring more than before: it would keep us for ever otherwise.
+        let mut most = partial.bytes();
         let mut tries = 0;
-        loop {
-            let before = partial.bytes();
-            let Err(Failure { error, again }) = self.attempt(file, &mut partial, progress) else { break };
-            tries = if partial.bytes() > before { 0 } else { tries + 1 };
+        while let Err(Failure { error, again }) = self.attempt(file, &mut partial, progress) {
+            tries = if partial.bytes() > most { 0 } else { tries + 1 };
+            most = most.max(partial.bytes());
             if !again || tries > self.retries || self.retries == 0 {
                 return Err(*error);
             }
