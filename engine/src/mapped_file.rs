@@ -15,6 +15,15 @@ pub(crate) enum MapError {
     NotAFile,
 }
 
+impl From<MapError> for io::Error {
+    fn from(error: MapError) -> Self {
+        match error {
+            MapError::Io(error) => error,
+            MapError::NotAFile => Self::new(io::ErrorKind::InvalidInput, "it is no regular file"),
+        }
+    }
+}
+
 /// Opens a regular file.
 pub(crate) fn open_regular(path: &Path) -> Result<File, MapError> {
     // Asked before opening: to open a pipe waits for a writer.

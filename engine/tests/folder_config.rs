@@ -177,6 +177,7 @@ fn other_quantisations_are_refused_by_key() {
         ("/quant_method", json!("gptq"), "quant_method"),
         ("/format", json!("pack-quantized"), "format"),
         ("/kv_cache_scheme", json!({"num_bits": 8}), "kv_cache_scheme"),
+        ("/transform_config", json!({"config_groups": {"R1": {"type": "hadamard"}}}), "transform_config"),
         ("/config_groups", Value::Null, "config_groups"),
         ("/config_groups/group_0/weights/num_bits", json!(4), "num_bits"),
         ("/config_groups/group_0/weights/strategy", json!("group"), "strategy"),
@@ -202,4 +203,67 @@ fn a_folder_without_its_files_says_which() {
     assert!(ModelFolder::open(empty.path()).unwrap_err().to_string().contains("config.json"));
     fs::write(empty.path().join("config.json"), "[1]").unwrap();
     assert!(ModelFolder::open(empty.path()).unwrap_err().to_string().contains("config.json"));
+}
+
+/// What is wrong with a folder, whichever part of it is asked for.
+fn faults(folder: &Path) -> Vec<String> {
+    let opened = match ModelFolder::open(folder) {
+        Ok(opened) => opened,
+        Err(error) => return vec![error.to_string()],
+    };
+    let errors = [opened.config().err(), opened.texts().err(), opened.generation().err()];
+    errors.into_iter().flatten().map(|error| error.to_string()).collect()
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_read() {
+    for name in [
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "chat_template.jinja",
+    ] {
+        let folder = changed("llama2", |_| {});
+        let path = folder.path().join(name);
+        _ = fs::remove_file(&path);
+        fs::create_dir(&path).unwrap();
+        let found = faults(folder.path());
+        assert!(found.iter().any(|it| it.contains(name) && it.contains("no regular file")), "{found:?}");
+        // What stands for all devices and pipes: to open some of them waits for ever.
+        #[cfg(unix)]
+        {
+            fs::remove_dir(&path).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            let found = faults(folder.path());
+            assert!(found.iter().any(|it| it.contains(name) && it.contains("no regular file")), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn errors_do_not_repeat_the_file() {
+    let long = "x".repeat(100_000);
+    for (name, text) in [
+        ("config.json", format!(r#"{{"model_type": "{long}"}}"#)),
+        ("config.json", format!(r#"{{"model_type": "llama", "hidden_size": "{long}"}}"#)),
+        ("config.json", format!(r#""{long}""#)),
+        ("generation_config.json", format!(r#"{{"eos_token_id": ["{long}"]}}"#)),
+        ("generation_config.json", format!(r#"{{"top_p": "{long}"}}"#)),
+        ("tokenizer.json", format!(r#"{{"added_tokens": "{long}"}}"#)),
+        ("tokenizer.json", format!(r#"{{"model": {{"type": "{long}", "vocab": {{}}}}}}"#)),
+        ("tokenizer_config.json", format!(r#"{{"added_tokens_decoder": "{long}"}}"#)),
+        ("special_tokens_map.json", format!(r#""{long}""#)),
+        ("model.safetensors.index.json", format!(r#"{{"weight_map": "{long}"}}"#)),
+    ] {
+        let folder = changed("llama2", |_| {});
+        fs::write(folder.path().join(name), text).unwrap();
+        if name.ends_with("index.json") {
+            fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+        }
+        let found = faults(folder.path());
+        assert!(!found.is_empty(), "{name}");
+        assert!(found.iter().all(|fault| fault.len() < 1000), "{name}: {found:?}");
+    }
 }

@@ -40,6 +40,10 @@ impl CompressedTensors {
         if quantization.get("kv_cache_scheme").is_some() {
             return Err(unsupported(&quantization, "kv_cache_scheme", "a quantised KV cache"));
         }
+        // Rotations that activations have to go through as well.
+        if quantization.opt_object("transform_config")?.is_some_and(|it| it.entries().next().is_some()) {
+            return Err(unsupported(&quantization, "transform_config", "transforms beside the quantisation"));
+        }
         let groups = quantization.opt_object("config_groups")?;
         let groups = groups.ok_or_else(|| unsupported(&quantization, "config_groups", what))?;
         for (name, _) in groups.entries() {

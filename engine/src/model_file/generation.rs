@@ -2,6 +2,7 @@
 
 use super::json::JsonObject;
 use crate::Result;
+use crate::quoted::quoted;
 use std::path::Path;
 
 const FILE: &str = "generation_config.json";
@@ -59,5 +60,5 @@ fn tokens(json: &JsonObject) -> Result<Vec<u32>> {
     let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     let id = |value: &serde_json::Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
     let ids: Option<Vec<u32>> = ids.iter().map(id).collect();
-    Ok(ids.ok_or_else(|| json.wrong(KEY, "a token id or a list of them", value))?)
+    Ok(ids.ok_or_else(|| json.wrong(KEY, "a token id or a list of them", quoted(&value.to_string())))?)
 }

@@ -2,10 +2,10 @@
 
 use super::ModelError;
 use crate::Result;
-use crate::quoted::quoted;
+use crate::mapped_file::open_regular;
+use crate::quoted::{quoted, shortened};
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// The longest file that is read. The longest in use have about 100 kB.
@@ -24,7 +24,7 @@ impl JsonObject {
     pub(super) fn open(folder: &Path, name: &'static str) -> Result<Option<Self>> {
         let path = folder.join(name);
         let unreadable = |cause: String| ModelError::Json { path: path.display().to_string(), cause };
-        let file = match File::open(&path) {
+        let file = match open_regular(&path).map_err(io::Error::from) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error.to_string()).into()),
@@ -34,7 +34,7 @@ impl JsonObject {
         if bytes.len() as u64 > MAX_BYTES {
             return Err(unreadable(format!("longer than {MAX_BYTES} bytes")).into());
         }
-        Ok(Some(Self::parse(name, &bytes).map_err(|error| unreadable(error.to_string()))?))
+        Ok(Some(Self::parse(name, &bytes).map_err(|error| unreadable(shortened(error)))?))
     }
 
     fn parse(name: &str, bytes: &[u8]) -> serde_json::Result<Self> {

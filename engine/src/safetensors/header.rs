@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::json::{AnyText, FromEntries, Object};
 use super::{ElementType, SafetensorsError};
-use crate::quoted::quoted;
+use crate::quoted::{quoted, shortened};
 
 /// The format's limit, 100 MB.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -41,7 +41,7 @@ pub(super) fn read(file: &[u8]) -> Result<Vec<HeaderEntry>, SafetensorsError> {
     let (header, data) =
         rest.split_at_checked(bytes as usize).ok_or_else(|| outside(bytes + LENGTH_BYTES as u64))?;
     let parsed: Object<Entries> = serde_json::from_slice(header)
-        .map_err(|error| SafetensorsError::BadHeader { reason: error.to_string() })?;
+        .map_err(|error| SafetensorsError::BadHeader { reason: shortened(error) })?;
     place(parsed.0.tensors, LENGTH_BYTES + header.len(), data.len())
 }
 

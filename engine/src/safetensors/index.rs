@@ -7,7 +7,7 @@ use serde::de::{Error, IgnoredAny, MapAccess};
 
 use super::SafetensorsError;
 use super::json::{FromEntries, Object};
-use crate::quoted::quoted;
+use crate::quoted::{quoted, shortened};
 
 /// Where a checkpoint of several files says what is where.
 pub(crate) const INDEX_FILE: &str = "model.safetensors.index.json";
@@ -26,7 +26,7 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn parse(json: &[u8]) -> Result<Self, SafetensorsError> {
         let bad = |reason: String| SafetensorsError::BadIndex { reason };
-        let file: Object<IndexFile> = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
+        let file: Object<IndexFile> = serde_json::from_slice(json).map_err(|error| bad(shortened(error)))?;
         let map = file.0.weight_map.ok_or_else(|| bad("it has no \"weight_map\"".into()))?;
         let mut tensors = map.tensors;
         tensors.sort_unstable();

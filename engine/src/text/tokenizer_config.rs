@@ -134,5 +134,5 @@ fn extra(tokens: Option<&Value>) -> impl Iterator<Item = &str> {
 
 fn read(json: Option<&[u8]>, file: &'static str) -> Result<TokenizerConfig, TextError> {
     let Some(json) = json else { return Ok(TokenizerConfig::default()) };
-    serde_json::from_slice(json).map_err(|e| TextError::File { file, reason: e.to_string() })
+    serde_json::from_slice(json).map_err(|e| TextError::File { file, reason: crate::quoted::shortened(e) })
 }

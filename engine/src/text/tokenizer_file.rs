@@ -68,7 +68,8 @@ pub(crate) struct ModelSource {
 impl TokenizerFile {
     /// Reads the file and refuses what cannot be built.
     pub(crate) fn read(json: &[u8]) -> Result<Self, TextError> {
-        let file: Self = serde_json::from_slice(json).map_err(|e| TextError::file(e.to_string()))?;
+        let file: Self =
+            serde_json::from_slice(json).map_err(|e| TextError::file(crate::quoted::shortened(e)))?;
         let model = &file.model;
         let unsupported = |what: &'static str, found: String| {
             Err(TextError::UnsupportedTokenizer { what, found, supported: MODELS })

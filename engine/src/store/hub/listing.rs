@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::http::{Answer, Http, escaped, is_redirect};
 use super::{HubError, HubModel};
+use crate::quoted::shortened;
 
 /// A listing is a line a file; the largest repositories have some ten thousand.
 const MAX_LISTING_BYTES: u64 = 64 << 20;
@@ -72,7 +73,7 @@ impl Listing {
         if json.len() as u64 > MAX_LISTING_BYTES {
             return Err(bad(format!("it is longer than {MAX_LISTING_BYTES} bytes")));
         }
-        let info: Info = serde_json::from_slice(&json).map_err(|error| bad(error.to_string()))?;
+        let info: Info = serde_json::from_slice(&json).map_err(|error| bad(shortened(error)))?;
         if !is_commit(&info.sha) {
             return Err(bad("its \"sha\" is no commit".into()));
         }
