@@ -5,7 +5,7 @@
 mod byte_vocabulary;
 
 use byte_vocabulary::byte_vocabulary;
-use halite_engine::text::{SpecialTokens, StopMatcher, TextError, Tokenizer};
+use halite_engine::text::{AnswerText, SpecialTokens, StopMatcher, TextError, Tokenizer};
 use proptest::prelude::*;
 
 const TEXTS: &[&str] = &[
@@ -160,4 +160,16 @@ fn stop_strings_are_bounded() {
     assert!(refused(&vec!["x".to_owned(); 65]));
     assert!(!refused(&[]));
     assert!(!refused(&["x".repeat(4096)]));
+}
+
+#[test]
+fn ids_of_a_padded_output_layer_spell_nothing() {
+    let tokenizer = Tokenizer::new(byte_vocabulary(&[])).unwrap();
+    let ids = tokenizer.encode("한 END", SpecialTokens::AsText).unwrap();
+    let beyond = tokenizer.vocab_size() as u32;
+    // In the middle of a character and of a stop string, too.
+    let mut text = AnswerText::new(&tokenizer, &["END"]).unwrap();
+    let pieces = ids.iter().flat_map(|&id| [beyond, id, u32::MAX]).map(|id| text.push(id).unwrap());
+    assert_eq!(pieces.collect::<String>(), "한 ");
+    assert!(text.is_stopped());
 }

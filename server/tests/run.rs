@@ -178,3 +178,14 @@ fn ctrl_c_keeps_what_was_answered() {
     assert!(rest.ends_with('\n'), "{rest:?}");
     assert!(stderr.lines().last().unwrap().contains("(interrupted)"), "{stderr}");
 }
+
+/// The output layers of published models have more rows than their tokenizers have tokens.
+#[test]
+fn ids_that_spell_nothing_are_no_error() {
+    let place = Place::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/fixtures/models/llama2");
+    for seed in ["1", "2", "3", "4"] {
+        let options = ["-t", "2", "--seed", seed, "-n", "60", "--raw", "a"];
+        place.halite(&[&["run", "-m", model], &options[..]].concat()).success();
+    }
+}

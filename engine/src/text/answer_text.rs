@@ -34,12 +34,16 @@ impl AnswerText {
         Ok(Self { decoder: tokenizer.stream_decoder(), stops: StopMatcher::new(stop_strings)? })
     }
 
-    /// Takes the next token and returns the text that is certain now; often empty.
+    /// Takes the next token and returns the text that is certain now; often empty. An id outside the vocabulary spells
+    /// nothing: output layers are padded, and any of their rows may be drawn.
     ///
     /// # Errors
-    /// As [`StreamDecoder::push`].
+    /// As [`StreamDecoder::push`], but for [`TextError::UnknownToken`].
     pub fn push(&mut self, token: u32) -> Result<String, TextError> {
-        Ok(self.stops.push(&self.decoder.push(token)?).text)
+        match self.decoder.push(token) {
+            Err(TextError::UnknownToken { .. }) => Ok(String::new()),
+            text => Ok(self.stops.push(&text?).text),
+        }
     }
 
     /// Whether a stop string is complete: no text follows.

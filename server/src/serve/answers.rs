@@ -44,7 +44,6 @@ impl Answers {
         match event {
             JobEvent::Token { choice, token } => {
                 let text = self.texts.get_mut(choice).and_then(Option::as_mut);
-                // An id beyond the vocabulary, which a padded output layer can give, spells nothing.
                 let text = text.and_then(|text| text.push(token).ok()).unwrap_or_default();
                 Ok(Update { choice, text, finish_reason: None })
             }
