@@ -6,8 +6,7 @@ use crate::model_file::{self, DEFAULT_MODEL};
 use crate::output;
 use crate::progress::Progress;
 use clap::Args;
-use halite_engine::gguf::GgufFile;
-use halite_engine::text::{SpecialTokens, Tokenizer, VocabularySource};
+use halite_engine::text::{SpecialTokens, Tokenizer};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -56,8 +55,8 @@ pub(crate) fn execute(args: &TokenizeArgs, progress: &Progress) -> anyhow::Resul
         Some(path) => prompt_text::of_file(path, "the text")?,
         None => prompt_text::of_words(&args.text, "the text")?,
     };
-    let file = GgufFile::open(model_file::find(&args.model, &args.cache, progress)?)?;
-    let tokenizer = Tokenizer::new(VocabularySource::from_gguf(file.metadata())?)?;
+    let path = model_file::find(&args.model, &args.cache, progress)?;
+    let tokenizer = halite_engine::model_file::open(path)?.texts()?.tokenizer;
     let special = if args.special { SpecialTokens::Parse } else { SpecialTokens::AsText };
     let texts: Vec<&str> = match args.lines {
         true => text.lines().filter(|line| !line.is_empty()).collect(),
