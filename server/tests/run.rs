@@ -189,3 +189,18 @@ fn ids_that_spell_nothing_are_no_error() {
         place.halite(&[&["run", "-m", model], &options[..]].concat()).success();
     }
 }
+
+#[test]
+fn templates_are_told_the_time() {
+    let place = Place::new();
+    let mut model = model();
+    let template = "{{ strftime_now('AB') }}{{ messages[-1].content }}";
+    model.set("tokenizer.chat_template", Value::Str(template.to_owned()));
+    let file = place.file("dated.gguf", model.bytes());
+    let raw = place.halite(&["run", "-m", &file, "-n", "10", "--raw", "ABCD"]).success();
+    assert_eq!(place.halite(&["run", "-m", &file, "-n", "10", "CD"]).success(), raw);
+    let said = place.file("said", "CD\n");
+    let mut chat = place.command(&["chat", "-m", &file, "-n", "10"]);
+    let chat = chat.stdin(std::fs::File::open(said).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(chat.stdout).unwrap(), raw);
+}

@@ -17,6 +17,7 @@ use halite_engine::{Engine, EngineError, KvCapacity, Request, SamplingParams};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 /// Talk with a model
 ///
@@ -71,7 +72,8 @@ pub(crate) fn execute(args: &ChatArgs, progress: &Progress) -> anyhow::Result<Ex
         line(&format!("{}: /help lists what else a line may be, Ctrl-D leaves", args.model));
     }
     let conversation = Conversation::new(args.system.clone());
-    let mut session = Session { engine, conversation, sampling, args, interrupt, totals: Totals::default() };
+    let (totals, began) = (Totals::default(), SystemTime::now());
+    let mut session = Session { engine, conversation, sampling, args, interrupt, totals, began };
     let mut outcome = ExitCode::SUCCESS;
     while let Some(text) = input.next()? {
         match session.take(&text) {
@@ -98,6 +100,9 @@ struct Session<'a> {
     args: &'a ChatArgs,
     interrupt: Interrupt,
     totals: Totals,
+    /// The time that templates are told. One that moved on would change the prompt's beginning, and all of it would be
+    /// computed again.
+    began: SystemTime,
 }
 
 #[derive(Default)]
@@ -189,7 +194,9 @@ impl Session<'_> {
         let room = self.args.max_tokens.min(context / 4).max(1);
         let mut kept = self.conversation.clone();
         let prompt = loop {
-            let prompt = self.engine.chat_prompt(kept.messages())?;
+            let mut input = self.engine.texts().chat_input(kept.messages());
+            input.now = Some(self.began);
+            let prompt = self.engine.chat_prompt_from(&input)?;
             // Without anything left to forget, one token of room will do.
             if prompt.len() + room <= context || !kept.forget_oldest() {
                 break prompt;

@@ -15,6 +15,7 @@ use clap::builder::NonEmptyStringValueParser;
 use halite_engine::text::ChatMessage;
 use halite_engine::{Engine, EngineError, FinishReason, KvCapacity, Request};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 /// Answer a prompt
 ///
@@ -95,5 +96,7 @@ fn chat(engine: &Engine, prompt: &str, system: Option<&str>) -> anyhow::Result<V
     if !engine.has_chat_template() {
         bail!("{}; use --raw with this model", EngineError::NoChatTemplate);
     }
-    Ok(engine.chat_prompt(messages)?)
+    let mut input = engine.texts().chat_input(messages);
+    input.now = Some(SystemTime::now());
+    Ok(engine.chat_prompt_from(&input)?)
 }
