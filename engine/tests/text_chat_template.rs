@@ -112,6 +112,14 @@ fn a_refusal_carries_the_templates_message() {
 }
 
 #[test]
+fn a_refusal_is_not_as_long_as_the_template_likes() {
+    let error = render("{{ raise_exception('roles ' + 'e' * 100000) }}").unwrap_err();
+    assert!(matches!(error, TextError::TemplateRefused { .. }), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains("roles e") && message.len() < 500, "{message}");
+}
+
+#[test]
 fn broken_templates_say_where() {
     for (template, part) in [
         ("\n{% if %}", "2"),

@@ -1,6 +1,6 @@
 //! Errors as a person reads them.
 
-use crate::output::ReaderGone;
+use crate::output::{ReaderGone, harmless};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Without a standard error there is nobody to tell.
-    _ = writeln!(std::io::stderr(), "error: {}", text(error));
+    _ = writeln!(std::io::stderr(), "error: {}", harmless(&text(error)));
     ExitCode::FAILURE
 }
 

@@ -35,7 +35,8 @@ pub(crate) fn write_answer(text: &str) -> anyhow::Result<()> {
     write(&if std::io::stdout().is_terminal() { harmless(text) } else { text.into() })
 }
 
-fn harmless(text: &str) -> Cow<'_, str> {
+/// `text` without what a terminal would take for commands.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(harmful) { text.replace(harmful, "\u{FFFD}").into() } else { text.into() }
 }

@@ -79,3 +79,11 @@ fn an_unknown_name_lists_the_known_ones() {
     refused(&place, "gpt-17", &["gpt-17", "smollm2-135m"]);
     place.halite(&["pull", "gpt-17"]).failure(&["gpt-17", "smollm2-135m"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn errors_do_not_steer_the_terminal() {
+    let place = Place::new();
+    let file = place.file("\u{1b}[31mred\u{7}.gguf", "");
+    refused(&place, &file, &["\u{FFFD}[31mred\u{FFFD}.gguf"]);
+}

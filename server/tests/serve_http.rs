@@ -39,6 +39,10 @@ fn paths_and_methods_that_are_not_there() {
         let error = server.get(path).error(404);
         assert_eq!(error["code"], "unknown_url", "{path}: {error}");
     }
+    for (path, status) in [("/v1/models/%ff", 400), ("/v1/models/%00", 404), ("/v1/models/../../x", 404)] {
+        let error = server.get(path).error(status);
+        assert_eq!(error["param"], "model", "{path}: {error}");
+    }
     for (method, path) in [
         ("GET", CHAT),
         ("PUT", CHAT),
@@ -249,6 +253,21 @@ fn slow_clients_are_given_up() {
     // An answer may take longer than a question.
     let long = json!({ "model": "tiny", "prompt": "AB", "max_tokens": 200, "n": 60 });
     server.post(COMPLETIONS, &long).ok();
+}
+
+#[test]
+fn clients_that_never_read_are_given_up() {
+    let place = Place::new();
+    let limits = ["--max-connections", "1", "--write-timeout", "0.3", "--read-timeout", "600"];
+    let server = Serving::start(&place, &place.model(), &limits);
+    // More than the buffers between two programs of one machine hold.
+    let long = json!({ "model": "tiny", "prompt": "AB", "max_tokens": 250, "n": 60, "stream": true });
+    let request = text("POST", COMPLETIONS, &[], Some(long.to_string().as_bytes()));
+    let mut stream = connect(server.address);
+    stream.write_all(&request.repeat(6)).unwrap();
+    // Served once the one connection that there may be is free.
+    assert_eq!(server.health()["status"], "ok");
+    drop(stream);
 }
 
 #[test]

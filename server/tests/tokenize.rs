@@ -70,3 +70,18 @@ fn what_cannot_be_tokenized_is_named() {
     place.halite(&["tokenize", "-m", &model]).usage(&["TEXT"]);
     place.halite(&["tokenize", "-m", &model, "-f", &latin, "A"]).usage(&["--file"]);
 }
+
+#[test]
+fn folders_are_models_too() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/fixtures/models/llama2");
+    let report =
+        json(&place.halite(&["tokenize", "-m", folder, "--json", "--special", "한 A<end>"]).success());
+    let pieces = report[0]["pieces"].as_array().unwrap();
+    assert_eq!(pieces.last().unwrap(), "<end>");
+    let ids = place.halite(&["tokenize", "-m", folder, "--special", "한 A<end>"]).success();
+    assert_eq!(json(&ids), report[0]["ids"]);
+    // What the scorer reads.
+    let tokens = place.file("tokens", ids);
+    place.halite(&["eval", "perplexity", folder, "--tokens", &tokens]).success();
+}

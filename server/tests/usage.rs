@@ -49,6 +49,7 @@ fn help_names_every_command_and_option() {
         "--max-connections",
         "--max-body",
         "--read-timeout",
+        "--write-timeout",
         "--shutdown-timeout",
         "--context",
         "--kv-tokens",

@@ -17,6 +17,7 @@ use super::error::TextError;
 use super::namespace_use;
 use super::python_methods::python_method;
 use super::template_functions::{self, Raised};
+use crate::quoted::shortened;
 
 const NAME: &str = "chat_template";
 
@@ -237,7 +238,7 @@ fn classify(error: &minijinja::Error, limits: &TemplateLimits) -> TextError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = cause {
         if let Some(Raised(message)) = current.downcast_ref() {
-            return TextError::TemplateRefused { message: message.clone() };
+            return TextError::TemplateRefused { message: shortened(message) };
         }
         if current.downcast_ref::<minijinja::Error>().is_some_and(|e| e.kind() == ErrorKind::OutOfFuel) {
             return TextError::TemplateOutOfFuel { fuel: limits.fuel };
@@ -247,5 +248,5 @@ fn classify(error: &minijinja::Error, limits: &TemplateLimits) -> TextError {
             message = format!("{message}: {cause}");
         }
     }
-    failed(message)
+    failed(shortened(message))
 }

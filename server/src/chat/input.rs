@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
-use std::io::{BufRead, IsTerminal, Read, StdinLock};
+use std::io::{BufRead, ErrorKind, IsTerminal, Read, StdinLock};
 
 use crate::progress::line;
 
@@ -44,6 +44,10 @@ impl Input {
                         return Ok(Some(text));
                     }
                     Err(ReadlineError::Interrupted) => line("(Ctrl-D or /exit leaves)"),
+                    // A slip of the keyboard is no reason to lose the conversation.
+                    Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+                        line("(that was not UTF-8, and is forgotten)");
+                    }
                     Err(ReadlineError::Eof) => return Ok(None),
                     Err(error) => return Err(error).context("cannot read from the terminal"),
                 }

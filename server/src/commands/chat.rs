@@ -72,7 +72,8 @@ pub(crate) fn execute(args: &ChatArgs, progress: &Progress) -> anyhow::Result<Ex
         line(&format!("{}: /help lists what else a line may be, Ctrl-D leaves", args.model));
     }
     let conversation = Conversation::new(args.system.clone());
-    let mut session = Session { engine, conversation, sampling, args, interrupt, totals: Totals::default() };
+    let (totals, began) = (Totals::default(), SystemTime::now());
+    let mut session = Session { engine, conversation, sampling, args, interrupt, totals, began };
     let mut outcome = ExitCode::SUCCESS;
     while let Some(text) = input.next()? {
         match session.take(&text) {
@@ -99,6 +100,9 @@ struct Session<'a> {
     args: &'a ChatArgs,
     interrupt: Interrupt,
     totals: Totals,
+    /// The time that templates are told. One that moved on would change the prompt's beginning, and all of it would be
+    /// computed again.
+    began: SystemTime,
 }
 
 #[derive(Default)]

@@ -12,6 +12,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The most characters that are shown of a text out of the file.
+const LONGEST: usize = 256;
+
 /// Tell what a model is, what memory it will need, and what of it is not supported, and why
 ///
 /// Nothing is loaded: headers and texts are read. A model that cannot be run is no error here.
@@ -153,7 +156,11 @@ fn model(config: &ModelConfig) -> Model {
 fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     writeln!(text, "path          {}", report.path)?;
-    writeln!(text, "architecture  {}", report.architecture.as_deref().unwrap_or("not named"))?;
+    writeln!(
+        text,
+        "architecture  {}",
+        report.architecture.as_deref().map_or("not named".to_owned(), one_line)
+    )?;
     for (index, stored) in report.stored.iter().enumerate() {
         let label = if index == 0 { "stored as" } else { "" };
         let bytes = stored.bytes.map_or("not read".to_owned(), |bytes| HumanBytes(bytes).to_string());
@@ -172,7 +179,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
 
 fn model_text(text: &mut String, model: &Model) -> std::fmt::Result {
     if let Some(name) = &model.name {
-        writeln!(text, "name          {name}")?;
+        writeln!(text, "name          {}", one_line(name))?;
     }
     writeln!(text, "parameters    {}", HumanCount(model.parameters))?;
     writeln!(
@@ -200,4 +207,10 @@ fn model_text(text: &mut String, model: &Model) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// A text of the file's, which may hold anything: it must not write lines of its own, nor steer the terminal.
+fn one_line(text: &str) -> String {
+    let harmless = text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    harmless.take(LONGEST).collect()
 }

@@ -68,6 +68,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits")]
     read_timeout: Duration,
 
+    /// Seconds after which a client that takes nothing of its answer is given up
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits")]
+    write_timeout: Duration,
+
     /// Seconds that running requests have to end when the server is to stop
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits")]
     shutdown_timeout: Duration,
@@ -105,6 +109,7 @@ pub(crate) fn execute(args: &ServeArgs, progress: &Progress) -> anyhow::Result<(
         .body_bytes(args.max_body)
         .connections(args.max_connections)
         .read_timeout(args.read_timeout)
+        .write_timeout(args.write_timeout)
         .shutdown(args.shutdown_timeout);
     let serving = ServeOptions::new(&name).api_key(key).limits(limits);
     let open_to_all = serving.api_key.is_none();

@@ -1,6 +1,7 @@
 //! Connections: how many, how slow, and their end.
 
 use super::limits::{Limits, MAX_HEAD_BYTES};
+use super::watched_stream::WatchedStream;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -33,7 +34,7 @@ pub(super) async fn serve(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    open.spawn(connection(stream, router.clone(), limits.read_timeout, stopping.clone(), slot));
+                    open.spawn(connection(stream, router.clone(), limits.clone(), stopping.clone(), slot));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -52,15 +53,16 @@ pub(super) async fn serve(
 async fn connection(
     stream: TcpStream,
     router: Router,
-    read_timeout: Duration,
+    limits: Limits,
     mut stopping: watch::Receiver<()>,
     _slot: OwnedSemaphorePermit,
 ) {
     // A token waits for no other; it would be sent later otherwise, not never.
     _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(read_timeout).max_header_size(MAX_HEAD_BYTES);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.read_timeout).max_header_size(MAX_HEAD_BYTES);
+    let stream = TokioIo::new(WatchedStream::new(stream, limits.write_timeout));
+    let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

@@ -24,6 +24,8 @@ pub struct Limits {
     /// The longest time for a request's head, and again for its body, to arrive. A connection that says nothing for as
     /// long is closed.
     pub read_timeout: Duration,
+    /// The longest time in which a client takes nothing of what is sent to it. Then its connection is closed.
+    pub write_timeout: Duration,
     /// The most connections at once; further ones wait to be accepted.
     pub connections: usize,
     /// The longest time that running requests have to end once the server is to stop.
@@ -35,6 +37,7 @@ impl Default for Limits {
         Self {
             body_bytes: 4 << 20,
             read_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
             connections: 512,
             shutdown: Duration::from_secs(30),
         }
@@ -58,6 +61,13 @@ impl Limits {
     #[must_use]
     pub fn read_timeout(mut self, time: Duration) -> Self {
         self.read_timeout = time;
+        self
+    }
+
+    /// Sets the longest time in which a client takes nothing of what is sent to it.
+    #[must_use]
+    pub fn write_timeout(mut self, time: Duration) -> Self {
+        self.write_timeout = time;
         self
     }
 

@@ -8,7 +8,7 @@
 //! | `answers`, `collect`, `stream` | tokens to text, in one piece or as server-sent events |
 //! | `wire` | what is sent back |
 //! | `routes`, `body`, `auth`, `request_log` | the HTTP side of a request |
-//! | `connections`, `server` | listening, limits, stopping |
+//! | `connections`, `watched_stream`, `server` | listening, limits, stopping |
 //!
 //! The engine works on one thread and never waits for anybody: a request sends it its tokens and has a channel of its
 //! own for what comes back. Bodies are parsed and tokenized elsewhere, so that a long prompt delays nobody's next token.
@@ -32,6 +32,7 @@ mod sampling_defaults;
 mod server;
 mod shared;
 mod stream;
+mod watched_stream;
 mod wire;
 
 pub use error::{ApiError, ErrorKind};

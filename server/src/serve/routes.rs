@@ -11,6 +11,7 @@ use super::request_log::RequestLog;
 use super::shared::{Shared, Status};
 use super::wire::{self, Envelope};
 use super::{auth, body, collect, request_log, stream};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -80,8 +81,10 @@ async fn models(State(app): Shares) -> Result<Response, ApiError> {
     Ok(Json(json!({ "object": "list", "data": data })).into_response())
 }
 
-async fn model(State(app): Shares, Path(id): Path<String>) -> Result<Response, ApiError> {
+async fn model(State(app): Shares, id: Result<Path<String>, PathRejection>) -> Result<Response, ApiError> {
     let model = &app.serving()?.model;
+    // What is no UTF-8 is nobody's name.
+    let Ok(Path(id)) = id else { return Err(ApiError::parameter("model", "the model's name is not UTF-8")) };
     model.check_name(&id)?;
     Ok(Json(wire::model(&model.id, model.created, model.context)).into_response())
 }
