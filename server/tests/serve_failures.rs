@@ -5,8 +5,8 @@ mod support;
 
 use halite_cpu::{Cpu, Options};
 use halite_engine::gguf::GgufFile;
-use halite_engine::model_file::ModelTexts;
 use halite_engine::model::load_runner;
+use halite_engine::model_file::ModelTexts;
 use halite_engine::runner::{ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
 use halite_engine::text::{Tokenizer, VocabularySource};
 use halite_engine::{Engine, EngineError, EngineOptions, KvCapacity};
@@ -75,7 +75,8 @@ fn engine(at: usize, fate: Fate) -> Engine {
     let cpu = Cpu::new(Options::default().threads(1)).unwrap();
     let inner = load_runner(cpu, &file, &options, &mut |_| {}).unwrap();
     let tokenizer = Tokenizer::new(VocabularySource::from_gguf(file.metadata()).unwrap()).unwrap();
-    Engine::new(Box::new(Doomed { inner, steps: 0, at, fate }), ModelTexts::new(tokenizer, None), &options).unwrap()
+    Engine::new(Box::new(Doomed { inner, steps: 0, at, fate }), ModelTexts::new(tokenizer, None), &options)
+        .unwrap()
 }
 
 fn server(at: usize, fate: Fate) -> Server {
