@@ -125,6 +125,24 @@ fn a_broken_download_goes_on() {
     assert_eq!(server.fetched()[1].1.as_deref(), Some("bytes=1000-"));
 }
 
+/// A warning before another try says what happened and no more.
+#[test]
+fn a_host_that_cannot_be_reached_is_asked_again() {
+    let (place, server) = (Place::new(), gguf());
+    server.state().redirect = Some("http://127.0.0.1:1/store/tiny.gguf".into());
+    let pulled = std::thread::scope(|scope| {
+        let pull = scope.spawn(|| halite(&place, &server, &["pull", REPO]));
+        while server.fetched().is_empty() && !pull.is_finished() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        server.state().redirect = None;
+        pull.join().unwrap()
+    });
+    let warning = pulled.stderr.lines().find(|line| line.contains("trying again")).unwrap_or_default();
+    assert!(warning.contains("cannot reach 127.0.0.1:1: ") && !warning.contains("; ;"), "{pulled:?}");
+    pulled.success();
+}
+
 #[test]
 fn a_damaged_file_in_the_cache_is_reported_once() {
     let place = Place::new();

@@ -273,6 +273,29 @@ fn what_a_template_refuses_is_the_requests_fault() {
     assert!(error["message"].as_str().unwrap().contains("no token"), "{error}");
 }
 
+/// A tokenizer's pattern that takes exponentially long on some texts: theirs is the fault.
+#[test]
+fn texts_that_the_tokenizer_cannot_cut_are_the_requests_fault() {
+    let place = Place::new();
+    let folder = place.folder("slow", "llama2", |_| {});
+    let path = place.path("slow/tokenizer.json");
+    let mut tokenizer = support::json(&std::fs::read_to_string(&path).unwrap());
+    let pattern = json!({ "Regex": r"(?:a+)+(?!a)b" });
+    let split = json!({ "type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": false });
+    let levels = [split, tokenizer["pre_tokenizer"].clone()];
+    tokenizer["pre_tokenizer"] = json!({ "type": "Sequence", "pretokenizers": levels });
+    std::fs::write(path, tokenizer.to_string()).unwrap();
+    let server = Serving::start(&place, &folder, &[]);
+    let text = "a".repeat(64);
+    let error = server.post(COMPLETIONS, &body(COMPLETIONS, &json!({ "prompt": text }))).error(400);
+    assert!(error["message"].as_str().unwrap().contains("too many steps"), "{error}");
+    assert_eq!(error["param"], "prompt");
+    let messages = json!([{ "role": "user", "content": text }]);
+    let error = server.post(CHAT, &body(CHAT, &json!({ "messages": messages }))).error(400);
+    assert_eq!(error["param"], "messages", "{error}");
+    server.complete(json!({ "prompt": "AB" })).ok();
+}
+
 #[test]
 fn a_model_without_a_template_completes_only() {
     let place = Place::new();

@@ -226,6 +226,61 @@ fn nonsense_closes_the_connection_and_nothing_else() {
     server.send("POST", COMPLETIONS, &[], Some(&body())).ok();
 }
 
+/// Bodies that arrive together take no more than their room; those that find none are told to come back.
+#[test]
+fn bodies_share_a_room() {
+    let place = Place::new();
+    let server = Serving::start(&place, &place.model(), &["--max-body", "100000", "--max-bodies", "150000"]);
+    let padded = [&body()[..], " ".repeat(90_000).as_bytes()].concat();
+    let whole = text("POST", COMPLETIONS, &[], Some(&padded));
+    let (all_but_one, last) = whole.split_at(whole.len() - 1);
+    // Whether there was room for one more.
+    let fits = || {
+        let mut stream = connect(server.address);
+        stream.write_all(&whole).unwrap();
+        let mut again = stream.try_clone().unwrap();
+        let (response, reader) = Incoming::head(stream).finish();
+        if response.status == 200 {
+            return true;
+        }
+        assert_eq!(response.error(503)["code"], "bodies_full");
+        assert_eq!((response.header("retry-after"), response.header("connection")), (Some("1"), None));
+        // There is room for small ones, on the same connection too.
+        again.write_all(&text("POST", COMPLETIONS, &[], Some(&body()))).unwrap();
+        Incoming::next(reader).unwrap().response().ok();
+        false
+    };
+    // A body that does not end yet, and whose bytes are there.
+    let hold = || loop {
+        let mut stream = connect(server.address);
+        stream.write_all(all_but_one).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        // Answered already: the other one was first, and there was no room for this one.
+        while stream.peek(&mut [0]).is_err() {
+            if !fits() {
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                return stream;
+            }
+        }
+    };
+    assert!(fits());
+    // One that comes to its end gives its room back, and so does one whose client leaves,
+    let mut slow = hold();
+    slow.write_all(last).unwrap();
+    Incoming::head(slow).response().ok();
+    while !fits() {}
+    drop(hold());
+    while !fits() {}
+    // and one that is refused.
+    let head =
+        text("POST", COMPLETIONS, &["content-type: application/json", "transfer-encoding: chunked"], None);
+    for _ in 0..5 {
+        let chunk = format!("{:x}\r\n{}\r\n0\r\n\r\n", 120_000, " ".repeat(120_000));
+        exchange(server.address, &[&head[..], chunk.as_bytes()].concat()).error(413);
+    }
+    while !fits() {}
+}
+
 #[test]
 fn slow_clients_are_given_up() {
     let place = Place::new();

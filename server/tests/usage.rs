@@ -48,6 +48,7 @@ fn help_names_every_command_and_option() {
         "--max-waiting",
         "--max-connections",
         "--max-body",
+        "--max-bodies",
         "--read-timeout",
         "--write-timeout",
         "--shutdown-timeout",

@@ -57,7 +57,8 @@ pub enum Located {
 }
 
 /// Tells whether `name_or_path` is an existing file or model folder, a known model, or `ORG/NAME[@REVISION]` on the
-/// hub. What exists here wins over a model of the same name.
+/// hub. A file or model folder that exists here wins over a model of the same name; a folder of other things does not
+/// hide a known model.
 ///
 /// # Errors
 /// [`StoreError::NoSuchModel`] with the names that are known, or [`StoreError::NotAModel`] for a folder of other things.
@@ -66,14 +67,14 @@ pub fn locate(name_or_path: &str) -> Result<Located, StoreError> {
     if path.is_file() {
         return Ok(Located::File(path.to_owned()));
     }
+    if is_model_folder(path) {
+        return Ok(Located::Folder(path.to_owned()));
+    }
     if let Some(model) = find(name_or_path) {
         return Ok(Located::Known(model));
     }
     if path.exists() {
-        return match is_model_folder(path) {
-            true => Ok(Located::Folder(path.to_owned())),
-            false => Err(StoreError::NotAModel { path: path.to_owned() }),
-        };
+        return Err(StoreError::NotAModel { path: path.to_owned() });
     }
     match HubModel::parse(name_or_path) {
         Ok(model) => Ok(Located::Hub(model)),

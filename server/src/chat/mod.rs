@@ -3,7 +3,9 @@
 mod conversation;
 mod input;
 mod line;
+mod session;
 
 pub(crate) use conversation::Conversation;
 pub(crate) use input::Input;
-pub(crate) use line::{HELP, Line};
+use line::{HELP, Line};
+pub(crate) use session::{Next, Session};

@@ -1,9 +1,11 @@
 //! The command line. Its help texts are the program's manual.
 
+mod answer;
 mod device;
 mod model;
 mod sampling;
 
+pub(crate) use answer::AnswerArgs;
 pub(crate) use device::{DeviceArgs, TierChoice};
 pub(crate) use model::{CacheArgs, LoadArgs, at_least_one};
 pub(crate) use sampling::SamplingArgs;

@@ -2,7 +2,7 @@
 
 use super::prompt_text;
 use crate::answer;
-use crate::cli::{LoadArgs, SamplingArgs, at_least_one};
+use crate::cli::{AnswerArgs, LoadArgs};
 use crate::figures;
 use crate::interrupt::{EXIT_CODE, Interrupt};
 use crate::load;
@@ -11,11 +11,13 @@ use crate::output;
 use crate::progress::{Progress, line};
 use anyhow::{Context, bail};
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 use halite_engine::text::ChatMessage;
-use halite_engine::{Engine, EngineError, FinishReason, KvCapacity, Request};
+use halite_engine::{Engine, EngineError, FinishReason};
 use std::process::ExitCode;
 use std::time::SystemTime;
+
+/// The most tokens of an answer where none are asked for.
+const MAX_TOKENS: usize = 256;
 
 /// Answer a prompt
 ///
@@ -39,20 +41,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     raw: bool,
 
-    /// The most tokens to generate
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 256, value_parser = at_least_one())]
-    max_tokens: usize,
-
-    /// End the answer just before this text; may be given several times
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
-    stop: Vec<String>,
-
     #[command(flatten)]
-    sampling: SamplingArgs,
-
-    /// The most tokens of prompt and answer together [default: the model's own, up to 8192]
-    #[arg(long, value_name = "N", value_parser = at_least_one(), help_heading = "Model options")]
-    context: Option<usize>,
+    answer: AnswerArgs,
 
     #[command(flatten)]
     load: LoadArgs,
@@ -60,21 +50,15 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn execute(args: &RunArgs, progress: &Progress) -> anyhow::Result<ExitCode> {
     let prompt = prompt_text::of_words(&args.prompt, "the prompt")?;
-    let sampling = args.sampling.params()?;
-    let mut options = args.load.options().max_sequences(1);
-    if let Some(context) = args.context {
-        options = options.context(context).kv(KvCapacity::Tokens(context));
-    }
+    let sampling = args.answer.sampling.params()?;
+    let max_tokens = args.answer.max_tokens(MAX_TOKENS);
     let model = load::open(&args.model, &args.load, progress)?;
-    let mut engine = load::load(&model, &args.load, &options, progress)?;
+    let mut engine = load::load(&model, &args.load, &args.answer.options(&args.load), progress)?;
 
     let tokens =
         if args.raw { engine.prompt(&prompt)? } else { chat(&engine, &prompt, args.system.as_deref())? };
     let seed = (sampling.temperature > 0.0).then_some(sampling.seed);
-    let request = Request::new(tokens, args.max_tokens)
-        .sampling(sampling)
-        .stop_tokens(engine.stop_tokens())
-        .stop_strings(&args.stop);
+    let request = args.answer.request(&engine, tokens, max_tokens, sampling);
     let interrupt = Interrupt::catch().context("cannot watch for Ctrl-C")?;
     let mut ends_a_line = false;
     let answer = answer::stream(&mut engine, request, &|| interrupt.pressed(), &mut |text| {
@@ -84,7 +68,7 @@ pub(crate) fn execute(args: &RunArgs, progress: &Progress) -> anyhow::Result<Exi
     if !ends_a_line {
         output::write("\n")?;
     }
-    line(&figures::of_answer(&answer, args.max_tokens, engine.describe(), seed));
+    line(&figures::of_answer(&answer, max_tokens, engine.describe(), seed));
     let interrupted = answer.finished.reason == FinishReason::Cancelled;
     Ok(if interrupted { EXIT_CODE.into() } else { ExitCode::SUCCESS })
 }

@@ -64,6 +64,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = at_least_one(), help_heading = "Limits")]
     max_body: usize,
 
+    /// Bytes of all bodies that arrive or wait to be read; what goes beyond is refused with status 503
+    #[arg(long, value_name = "BYTES", default_value_t = 256 << 20, value_parser = at_least_one(), help_heading = "Limits")]
+    max_bodies: usize,
+
     /// Seconds in which a request has to arrive
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits")]
     read_timeout: Duration,
@@ -107,6 +111,7 @@ pub(crate) fn execute(args: &ServeArgs, progress: &Progress) -> anyhow::Result<(
     let key = args.api_key.clone().or_else(|| std::env::var(KEY_VARIABLE).ok());
     let limits = Limits::new()
         .body_bytes(args.max_body)
+        .all_body_bytes(args.max_bodies)
         .connections(args.max_connections)
         .read_timeout(args.read_timeout)
         .write_timeout(args.write_timeout)

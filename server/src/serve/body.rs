@@ -4,8 +4,9 @@
 //! still be writing, or may send its next request there. So whatever nobody has read is read and thrown away, within
 //! bounds, and only beyond them the response says that the connection ends.
 
+use super::app::App;
+use super::body_room::HeldBody;
 use super::error::ApiError;
-use super::limits::Limits;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -79,16 +80,17 @@ async fn discard(data: &mut BodyDataStream) -> bool {
 }
 
 /// The whole body.
-pub(super) async fn read(headers: &HeaderMap, unread: &Unread, limits: &Limits) -> Result<Vec<u8>, ApiError> {
+pub(super) async fn read(headers: &HeaderMap, unread: &Unread, app: &App) -> Result<HeldBody, ApiError> {
+    let limits = &app.limits;
     check_type(headers)?;
     let length = headers.get(header::CONTENT_LENGTH);
     let declared = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok()).unwrap_or_default();
     if declared > limits.body_bytes {
         return Err(too_large(limits.body_bytes));
     }
-    let Rest::Data(mut data) = unread.take() else { return Ok(Vec::new()) };
-    let Ok(outcome) = timeout(limits.read_timeout, collect(&mut data, limits.body_bytes, declared)).await
-    else {
+    let body = app.body_room.empty();
+    let Rest::Data(mut data) = unread.take() else { return Ok(body) };
+    let Ok(outcome) = timeout(limits.read_timeout, collect(&mut data, limits.body_bytes, body)).await else {
         unread.replace(Rest::GivenUp);
         let seconds = limits.read_timeout.as_secs_f64();
         let message = format!("the body did not arrive within {seconds} seconds");
@@ -111,17 +113,16 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message))
 }
 
-async fn collect(data: &mut BodyDataStream, limit: usize, declared: usize) -> Result<Vec<u8>, ApiError> {
-    // What was declared is within the limit; it is not taken at its word beyond a first allocation.
-    let mut bytes = Vec::with_capacity(declared.min(64 << 10));
+/// Adds what comes to `body`. The length that was declared is not taken at its word: only what is here takes room.
+async fn collect(data: &mut BodyDataStream, limit: usize, mut body: HeldBody) -> Result<HeldBody, ApiError> {
     while let Some(piece) = data.next().await {
         let piece = piece.map_err(|_| ApiError::invalid("the body ended before it was complete"))?;
-        if bytes.len() + piece.len() > limit {
+        if body.bytes().len() + piece.len() > limit {
             return Err(too_large(limit));
         }
-        bytes.extend_from_slice(&piece);
+        body.push(&piece)?;
     }
-    Ok(bytes)
+    Ok(body)
 }
 
 fn too_large(limit: usize) -> ApiError {

@@ -1,8 +1,8 @@
 //! The one thread that owns the engine: commands in, steps, events out. It waits for nobody but for work.
 
 use super::error::ApiError;
-use super::job::{EngineClient, JobEvent, JobId};
-use super::shared::{Shared, Status};
+use super::health::{Health, Status};
+use super::job::{Command, EngineClient, JobEvent, JobId};
 use halite_engine::{Engine, EngineError, Event, FinishReason, Request, RequestId};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -10,41 +10,27 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 
 /// Commands taken between two steps: a flood of them must not keep the others' answers waiting.
 const COMMANDS_A_STEP: usize = 64;
 
-#[derive(Debug)]
-pub(super) enum Command {
-    Submit {
-        id: JobId,
-        requests: Vec<Request>,
-        events: UnboundedSender<JobEvent>,
-        admitted: oneshot::Sender<Result<(), ApiError>>,
-    },
-    Cancel(JobId),
-    AbortAll(ApiError),
-    Stop,
-}
-
 /// Starts the thread.
-pub(super) fn spawn(engine: Engine, shared: &Arc<Shared>) -> io::Result<(EngineClient, JoinHandle<()>)> {
+pub(super) fn spawn(engine: Engine, health: &Arc<Health>) -> io::Result<(EngineClient, JoinHandle<()>)> {
     let (sender, commands) = channel();
-    let client = EngineClient::new(sender, Arc::clone(shared));
-    shared.publish(&engine);
-    let of_thread = Arc::clone(shared);
+    let client = EngineClient::new(sender, Arc::clone(health));
+    health.publish(&engine);
+    let of_thread = Arc::clone(health);
     let run = move || {
         // However the thread ends: if nobody had asked for it, everybody shall know.
         let _watch = FailedUnlessStopping(Arc::clone(&of_thread));
-        EngineThread { engine, shared: of_thread, jobs: HashMap::new(), owners: BTreeMap::new() }
+        EngineThread { engine, health: of_thread, jobs: HashMap::new(), owners: BTreeMap::new() }
             .run(&commands);
     };
     let thread = Builder::new().name("engine".to_owned()).spawn(run)?;
     Ok((client, thread))
 }
 
-struct FailedUnlessStopping(Arc<Shared>);
+struct FailedUnlessStopping(Arc<Health>);
 
 impl Drop for FailedUnlessStopping {
     fn drop(&mut self) {
@@ -57,7 +43,7 @@ impl Drop for FailedUnlessStopping {
 
 struct EngineThread {
     engine: Engine,
-    shared: Arc<Shared>,
+    health: Arc<Health>,
     jobs: HashMap<JobId, JobState>,
     /// The job and the answer that each request of the engine belongs to.
     owners: BTreeMap<RequestId, (JobId, usize)>,
@@ -79,7 +65,7 @@ impl EngineThread {
                 Ok(events) => events.into_iter().for_each(|event| self.deliver(event)),
                 Err(error) => self.recover(&error),
             }
-            self.shared.publish(&self.engine);
+            self.health.publish(&self.engine);
         }
     }
 
@@ -87,7 +73,7 @@ impl EngineThread {
     fn take_commands(&mut self, commands: &Receiver<Command>) -> Result<(), Stopped> {
         for _ in 0..COMMANDS_A_STEP {
             let command = if self.engine.is_idle() {
-                self.shared.publish(&self.engine);
+                self.health.publish(&self.engine);
                 commands.recv().map_err(|_| Stopped)?
             } else {
                 match commands.try_recv() {

@@ -158,6 +158,8 @@ impl From<&EngineError> for ApiError {
                 | TextError::Template { .. }
                 | TextError::TemplateOutOfFuel { .. }
                 | TextError::TemplateOutputTooLong { .. }
+                // A pattern that the tokenizer took, on a text that it takes too long for.
+                | TextError::Pattern { .. }
                 | TextError::Unencodable { .. } => Self::invalid(message),
                 _ => Self::internal(message),
             },
@@ -204,6 +206,27 @@ mod tests {
         assert_eq!(echo("a\n"), "\"a\\n\"");
         let error = ApiError::invalid("é".repeat(100_000));
         assert_eq!(error.message.chars().count(), MESSAGE + 3);
+    }
+
+    #[test]
+    fn what_depends_on_the_clients_text_is_no_fault_of_the_server() {
+        let second = std::time::Duration::from_secs(1);
+        let word = || "x".to_owned();
+        for (error, status) in [
+            (TextError::Pattern { pattern: word(), reason: word() }, 400),
+            (TextError::Unencodable { character: 'x', byte: 120 }, 400),
+            (TextError::TextTooLong { found: 2, limit: 1 }, 400),
+            (TextError::StopStrings(word()), 400),
+            (TextError::TemplateRefused { message: word() }, 400),
+            (TextError::Template { message: word() }, 400),
+            (TextError::TemplateOutOfFuel { fuel: 1 }, 400),
+            (TextError::TemplateOutputTooLong { limit: 1 }, 400),
+            (TextError::TemplateTooSlow { limit: second }, 503),
+            (TextError::Tokenizer(word()), 500),
+        ] {
+            let shown = error.to_string();
+            assert_eq!(ApiError::from(&EngineError::Text(error)).status, status, "{shown}");
+        }
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Asking the engine's thread for answers, and taking the question back.
 
-use super::engine_thread::Command;
 use super::error::ApiError;
-use super::shared::Shared;
+use super::health::Health;
 use halite_engine::{Finished, Request};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 /// Names what one HTTP request asked for.
@@ -28,22 +27,36 @@ pub(super) enum JobEvent {
     Failed(ApiError),
 }
 
+/// What the engine's thread is asked for.
+#[derive(Debug)]
+pub(super) enum Command {
+    Submit {
+        id: JobId,
+        requests: Vec<Request>,
+        events: UnboundedSender<JobEvent>,
+        admitted: oneshot::Sender<Result<(), ApiError>>,
+    },
+    Cancel(JobId),
+    AbortAll(ApiError),
+    Stop,
+}
+
 /// The way to the engine's thread. Clones lead to the same one.
 #[derive(Clone, Debug)]
 pub(super) struct EngineClient {
     commands: mpsc::Sender<Command>,
-    shared: Arc<Shared>,
+    health: Arc<Health>,
     next: Arc<AtomicU64>,
 }
 
 impl EngineClient {
-    pub(super) fn new(commands: mpsc::Sender<Command>, shared: Arc<Shared>) -> Self {
-        Self { commands, shared, next: Arc::default() }
+    pub(super) fn new(commands: mpsc::Sender<Command>, health: Arc<Health>) -> Self {
+        Self { commands, health, next: Arc::default() }
     }
 
     /// Asks for an answer to each of `requests`; all of them are admitted, or none.
     pub(super) async fn submit(&self, requests: Vec<Request>) -> Result<Job, ApiError> {
-        self.shared.status().check()?;
+        self.health.status().check()?;
         let id = JobId(self.next.fetch_add(1, Ordering::Relaxed));
         let (events, receiver) = tokio::sync::mpsc::unbounded_channel();
         let (admitted, admission) = oneshot::channel();
@@ -52,7 +65,7 @@ impl EngineClient {
         let command = Command::Submit { id, requests, events, admitted };
         self.commands.send(command).map_err(|_| self.gone())?;
         admission.await.map_err(|_| self.gone())??;
-        Ok(Job { events: receiver, shared: Arc::clone(&self.shared), _guard: guard })
+        Ok(Job { events: receiver, health: Arc::clone(&self.health), _guard: guard })
     }
 
     /// Ends every job with this error.
@@ -66,19 +79,19 @@ impl EngineClient {
     }
 
     fn gone(&self) -> ApiError {
-        gone(&self.shared)
+        gone(&self.health)
     }
 }
 
-fn gone(shared: &Shared) -> ApiError {
-    shared.status().check().err().unwrap_or_else(ApiError::engine_gone)
+fn gone(health: &Health) -> ApiError {
+    health.status().check().err().unwrap_or_else(ApiError::engine_gone)
 }
 
 /// Answers on their way. Dropping it cancels those that are not complete.
 #[derive(Debug)]
 pub(super) struct Job {
     events: UnboundedReceiver<JobEvent>,
-    shared: Arc<Shared>,
+    health: Arc<Health>,
     _guard: CancelOnDrop,
 }
 
@@ -90,7 +103,7 @@ impl Job {
 
     pub(super) fn poll_next(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<JobEvent> {
         let event = self.events.poll_recv(context);
-        event.map(|event| event.unwrap_or_else(|| JobEvent::Failed(gone(&self.shared))))
+        event.map(|event| event.unwrap_or_else(|| JobEvent::Failed(gone(&self.health))))
     }
 }
 

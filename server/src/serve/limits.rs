@@ -21,6 +21,9 @@ pub(super) const MAX_HEAD_BYTES: usize = 32 << 10;
 pub struct Limits {
     /// The largest body, in bytes.
     pub body_bytes: usize,
+    /// The most bytes of all bodies together that arrive or wait to be read; at least one of the largest has room. What
+    /// goes beyond is refused.
+    pub all_body_bytes: usize,
     /// The longest time for a request's head, and again for its body, to arrive. A connection that says nothing for as
     /// long is closed.
     pub read_timeout: Duration,
@@ -36,6 +39,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 4 << 20,
+            all_body_bytes: 256 << 20,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             connections: 512,
@@ -54,6 +58,13 @@ impl Limits {
     #[must_use]
     pub fn body_bytes(mut self, bytes: usize) -> Self {
         self.body_bytes = bytes;
+        self
+    }
+
+    /// Sets the most bytes of all bodies together.
+    #[must_use]
+    pub fn all_body_bytes(mut self, bytes: usize) -> Self {
+        self.all_body_bytes = bytes;
         self
     }
 

@@ -1,14 +1,13 @@
 //! Paths, and what answers them.
 
 use super::answers::Answers;
+use super::app::{App, Serving};
 use super::body::Unread;
 use super::error::{ApiError, echo};
-use super::job::EngineClient;
-use super::limits::Limits;
+use super::health::Status;
 use super::prompt::{Model, Prepared};
 use super::request::{parse_chat, parse_completion};
 use super::request_log::RequestLog;
-use super::shared::{Shared, Status};
 use super::wire::{self, Envelope};
 use super::{auth, body, collect, request_log, stream};
 use axum::extract::rejection::PathRejection;
@@ -18,33 +17,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router, middleware};
 use serde_json::json;
-use std::sync::{Arc, OnceLock};
-
-/// What all requests share.
-#[derive(Debug)]
-pub(super) struct App {
-    pub(super) shared: Arc<Shared>,
-    /// There once the model is loaded.
-    pub(super) serving: OnceLock<Serving>,
-    pub(super) api_key: Option<String>,
-    pub(super) limits: Limits,
-}
-
-/// A loaded model and the way to its engine.
-#[derive(Clone, Debug)]
-pub(super) struct Serving {
-    pub(super) model: Arc<Model>,
-    pub(super) engine: EngineClient,
-}
+use std::sync::Arc;
 
 type Shares = State<Arc<App>>;
-
-impl App {
-    fn serving(&self) -> Result<&Serving, ApiError> {
-        self.shared.status().check()?;
-        self.serving.get().ok_or_else(ApiError::engine_gone)
-    }
-}
 
 /// Every path, with what stands before all of them.
 pub(super) fn router(app: &Arc<App>) -> Router {
@@ -64,7 +39,7 @@ pub(super) fn router(app: &Arc<App>) -> Router {
 
 /// 200 while requests are served, 503 before, after, and when the engine has failed.
 async fn health(State(app): Shares) -> Response {
-    let (status, load) = (app.shared.status(), app.shared.load());
+    let (status, load) = (app.health.status(), app.health.load());
     let body = json!({
         "status": status.name(),
         "running": load.running,
@@ -116,9 +91,9 @@ async fn answer(
     prepare: fn(&Model, &[u8]) -> Result<Prepared, ApiError>,
 ) -> Result<Response, ApiError> {
     let Serving { model, engine } = app.serving()?;
-    let body = body::read(headers, unread, &app.limits).await?;
+    let body = body::read(headers, unread, app).await?;
     let of_task = Arc::clone(model);
-    let task = tokio::task::spawn_blocking(move || prepare(&of_task, &body));
+    let task = tokio::task::spawn_blocking(move || prepare(&of_task, body.bytes()));
     let prepared = task.await.map_err(|_| ApiError::internal("the request could not be read"))??;
 
     let source = prepared.source();

@@ -1,13 +1,16 @@
 //! The server as a whole: from a port to its end.
 
+use super::app::{App, Serving};
+use super::body_room::BodyRoom;
 use super::engine_thread;
 use super::error::ApiError;
+use super::health::{Health, Status};
 use super::job::EngineClient;
 use super::limits::Limits;
 use super::prompt::Model;
-use super::routes::{App, Serving, router};
+use super::routes::router;
 use super::sampling_defaults::SamplingDefaults;
-use super::shared::{Shared, Status};
+use super::signals::Signals;
 use super::{connections, wire};
 use halite_engine::Engine;
 use std::io;
@@ -102,10 +105,11 @@ impl Server {
         let listener = runtime.block_on(TcpListener::bind((host, port)))?;
         let address = listener.local_addr()?;
         let app = Arc::new(App {
-            shared: Arc::new(Shared::new()),
+            health: Arc::new(Health::new()),
             serving: OnceLock::new(),
             api_key: options.api_key.clone(),
             limits: options.limits.clone(),
+            body_room: BodyRoom::new(&options.limits),
         });
         let (stopping, stops) = watch::channel(());
         let serve = connections::serve(listener, router(&app), options.limits.clone(), stops);
@@ -128,10 +132,10 @@ impl Server {
             return Err(io::Error::other("the server has a model already"));
         }
         let model = Arc::new(Model::new(self.options.model.clone(), wire::now(), &engine, defaults));
-        let shared = &self.app.shared;
-        let (client, thread) = engine_thread::spawn(engine, shared)?;
+        let health = &self.app.health;
+        let (client, thread) = engine_thread::spawn(engine, health)?;
         _ = self.app.serving.set(Serving { model, engine: client.clone() });
-        shared.advance(Status::Ready);
+        health.advance(Status::Ready);
         self.engine = Some((client, thread));
         Ok(())
     }
@@ -160,7 +164,7 @@ impl Server {
 
     fn end(self, hurry: impl Future<Output = ()>) {
         let Self { runtime, app, options, stopping, mut connections, engine, .. } = self;
-        app.shared.advance(Status::Stopping);
+        app.health.advance(Status::Stopping);
         // Nobody listening means that no connection is left.
         _ = stopping.send(());
         runtime.block_on(async {
@@ -181,44 +185,6 @@ impl Server {
             client.stop();
             // A thread that panicked has said so.
             _ = thread.join();
-        }
-    }
-}
-
-/// Ctrl-C and, where there is one, SIGTERM.
-struct Signals {
-    #[cfg(unix)]
-    watched: [tokio::signal::unix::Signal; 2],
-}
-
-impl Signals {
-    /// From here on they do not end the program.
-    #[cfg(unix)]
-    fn watch() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { watched: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?] })
-    }
-
-    #[cfg(not(unix))]
-    fn watch() -> io::Result<Self> {
-        Ok(Self {})
-    }
-
-    /// Waits for the next one.
-    #[cfg(unix)]
-    async fn next(&mut self) {
-        let [interrupt, terminate] = &mut self.watched;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Nobody can press it then.
-            std::future::pending::<()>().await;
         }
     }
 }

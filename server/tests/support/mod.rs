@@ -95,6 +95,26 @@ impl Place {
         self.file("tiny.gguf", model().bytes())
     }
 
+    /// A copy of a model folder among the engine's fixtures, with another `config.json` if `edit` makes one of it.
+    pub(crate) fn folder(
+        &self,
+        name: &str,
+        fixture: &str,
+        edit: impl FnOnce(&mut serde_json::Value),
+    ) -> String {
+        let (from, to) = (fixture_folder(fixture), self.path(name));
+        std::fs::create_dir(&to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+        let path = to.join("config.json");
+        let mut config = json(&std::fs::read_to_string(&path).unwrap());
+        edit(&mut config);
+        std::fs::write(path, config.to_string()).unwrap();
+        shown(&to)
+    }
+
     /// The program, with an empty cache and nothing that could fetch a model.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("halite"));
@@ -142,6 +162,12 @@ pub(crate) fn model() -> TinyModel {
     let template = "{% for message in messages %}{{ message.content }}!{% endfor %}";
     model.set("tokenizer.chat_template", Value::Str(template.to_owned()));
     model
+}
+
+/// A model folder among the engine's fixtures.
+pub(crate) fn fixture_folder(name: &str) -> String {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("engine");
+    shown(&engine.join("tests/fixtures/models").join(name))
 }
 
 pub(crate) fn shown(path: &Path) -> String {

@@ -120,8 +120,7 @@ impl Download<'_> {
             Partial::open(path.clone(), file, &mut report).map_err(folder_error("write", &path))?;
         self.tally.resumed += partial.bytes();
         let (mut tries, mut reached) = (0, partial.bytes());
-        loop {
-            let Err(Failure { error, again }) = self.attempt(file, &mut partial, progress) else { break };
+        while let Err(Failure { error, again }) = self.attempt(file, &mut partial, progress) {
             if partial.bytes() >= reached.saturating_add(HEADWAY_BYTES) {
                 (tries, reached) = (0, partial.bytes());
             } else {

@@ -2,7 +2,7 @@
 
 use super::tools::tool_calls;
 use crate::serve::error::{ApiError, echo};
-use crate::serve::fields::{Fields, string, wrong};
+use crate::serve::fields::{Fields, wrong};
 use crate::serve::limits::MAX_MESSAGES;
 use halite_engine::text::ChatMessage;
 use serde_json::Value;
@@ -94,14 +94,4 @@ fn content(value: Value, path: &str, role: &str) -> Result<String, ApiError> {
         Ok(text)
     });
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
-}
-
-/// The arguments of a call: templates want the object, clients send its text.
-pub(super) fn arguments(value: Value, path: &str) -> Result<Value, ApiError> {
-    let text = string(value, path)?;
-    Ok(match serde_json::from_str::<Value>(&text) {
-        Ok(object @ Value::Object(_)) => object,
-        // What a model wrote badly stays as it is: it is a part of the conversation.
-        _ => Value::String(text),
-    })
 }

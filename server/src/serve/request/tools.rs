@@ -1,8 +1,7 @@
 //! Tools: definitions for the template, and calls in the conversation.
 
-use super::message::arguments;
 use crate::serve::error::{ApiError, echo};
-use crate::serve::fields::{Fields, wrong};
+use crate::serve::fields::{Fields, string, wrong};
 use crate::serve::limits::MAX_TOOLS;
 use serde_json::{Value, json};
 
@@ -72,6 +71,16 @@ pub(super) fn tool_calls(value: Value, path: &str) -> Result<Value, ApiError> {
         Ok(json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } }))
     });
     Ok(Value::Array(calls.collect::<Result<_, ApiError>>()?))
+}
+
+/// The arguments of a call: templates want the object, clients send its text.
+fn arguments(value: Value, path: &str) -> Result<Value, ApiError> {
+    let text = string(value, path)?;
+    Ok(match serde_json::from_str::<Value>(&text) {
+        Ok(object @ Value::Object(_)) => object,
+        // What a model wrote badly stays as it is: it is a part of the conversation.
+        _ => Value::String(text),
+    })
 }
 
 fn is_function(fields: &mut Fields) -> Result<(), ApiError> {

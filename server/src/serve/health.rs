@@ -1,4 +1,4 @@
-//! What every connection may know about the engine without asking it.
+//! Status and load: what every connection may know about the engine without asking it.
 
 use super::error::ApiError;
 use halite_engine::Engine;
@@ -52,12 +52,12 @@ pub(super) struct Load {
 
 /// Written by the engine's thread, read by everybody.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct Health {
     status: AtomicU8,
     load: Mutex<Load>,
 }
 
-impl Shared {
+impl Health {
     pub(super) fn new() -> Self {
         Self { status: AtomicU8::new(Status::Loading as u8), load: Mutex::default() }
     }
