@@ -194,6 +194,20 @@ fn other_quantisations_are_refused_by_key() {
     assert!(read(folder.path()).unwrap_err().to_string().contains("weight_scale"));
 }
 
+/// Types are known before anything is converted.
+#[test]
+fn elements_that_are_not_read_are_refused_by_name() {
+    let folder = changed("llama2", |_| {});
+    let path = folder.path().join("model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let entry = br#""lm_head.weight":{"dtype":""#;
+    let at = bytes.windows(entry.len()).position(|window| window == entry).unwrap() + entry.len();
+    bytes[at..at + 3].copy_from_slice(b"I32");
+    fs::write(&path, bytes).unwrap();
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("lm_head.weight") && error.contains("I32") && error.contains("BF16"), "{error}");
+}
+
 #[test]
 fn a_folder_without_its_files_says_which() {
     let empty = TempDir::new().unwrap();

@@ -1,6 +1,7 @@
-//! Holding a model's tensors against its hyper-parameters: all are checked before anything is converted.
+//! Holding a model's tensors against its hyper-parameters: shapes and types are checked before anything is converted.
 
 use super::{LayerPart, ModelConfig, ModelError, Part, StoredTensor, Tensors};
+use crate::Result;
 use crate::quoted::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +10,14 @@ pub(super) fn check_tensors<F: Tensors + ?Sized>(
     file: &F,
     stored: &[StoredTensor<'_>],
     config: &ModelConfig,
-) -> Result<(), ModelError> {
+) -> Result<()> {
     let stored: BTreeMap<&str, &[usize]> = stored.iter().map(|tensor| (tensor.name, tensor.shape)).collect();
     let mut expected = BTreeSet::new();
     let mut check = |part: Part, shape: &[usize]| {
         let name = file.tensor_name(part);
         check_shape(stored.get(name.as_str()).copied(), &name, shape)?;
+        // Its elements are of a type that is read.
+        file.tensor(part)?;
         expected.insert(name);
         Ok(())
     };
@@ -36,12 +39,13 @@ pub(super) fn check_tensors<F: Tensors + ?Sized>(
         Some(unknown) => Err(ModelError::UnknownTensor {
             tensor: quoted(unknown),
             architecture: config.architecture.clone(),
-        }),
+        }
+        .into()),
         None => Ok(()),
     }
 }
 
-fn check_shape(got: Option<&[usize]>, name: &str, expected: &[usize]) -> Result<(), ModelError> {
+fn check_shape(got: Option<&[usize]>, name: &str, expected: &[usize]) -> std::result::Result<(), ModelError> {
     let (tensor, expected) = (name.to_owned(), expected.to_vec());
     match got {
         None => Err(ModelError::MissingTensor { tensor, expected }),

@@ -30,9 +30,8 @@ pub(super) fn check(template: &str, syntax: SyntaxConfig) -> Result<(), TextErro
     let dot: fn(&Token<'_>) -> bool = |token| matches!(token, Token::Dot);
     let assign: fn(&Token<'_>) -> bool = |token| matches!(token, Token::Assign);
     // `set name =`, seen from the name.
-    let is_set = |index: usize| {
-        index.checked_sub(1).and_then(ident) == Some("set") && is(Some(index + 1), assign)
-    };
+    let is_set =
+        |index: usize| index.checked_sub(1).and_then(ident) == Some("set") && is(Some(index + 1), assign);
     let makes = |index: usize| is_set(index) && ident(index + 2) == Some(MAKER);
     let names: BTreeSet<&str> = (0..tokens.len()).filter(|&index| makes(index)).filter_map(ident).collect();
     for (index, (_, span)) in tokens.iter().enumerate() {

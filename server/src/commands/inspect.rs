@@ -97,12 +97,6 @@ fn report(path: String, file: &dyn ModelFile) -> Report {
     problem(config.as_ref().err().map(|error| error as _));
     problem(texts.as_ref().err().map(|error| error as _));
     problem(generation.as_ref().err().map(|error| error as _));
-    let stored = stored(file);
-    let unread = stored.iter().filter(|stored| stored.bytes.is_none());
-    problems.extend(unread.map(|stored| {
-        let Stored { element_type, tensors, .. } = stored;
-        format!("{tensors} tensors have elements of type {element_type}, which weights are not read from")
-    }));
     // The tokenizer's end tokens and the sampling defaults come from one file.
     problems.dedup();
     Report {
@@ -111,7 +105,7 @@ fn report(path: String, file: &dyn ModelFile) -> Report {
         supported: problems.is_empty(),
         problems,
         model: config.ok().map(|config| model(&config)),
-        stored,
+        stored: stored(file),
         chat_template: texts.is_ok_and(|texts| texts.template().is_some()),
     }
 }
