@@ -13,7 +13,7 @@ pub(super) fn check_tensors<F: Tensors + ?Sized>(
 ) -> Result<()> {
     let stored: BTreeMap<&str, &[usize]> = stored.iter().map(|tensor| (tensor.name, tensor.shape)).collect();
     let mut expected = BTreeSet::new();
-    let mut check = |part: Part, shape: &[usize]| {
+    let mut check = |part: Part, shape: &[usize]| -> Result<()> {
         let name = file.tensor_name(part);
         check_shape(stored.get(name.as_str()).copied(), &name, shape)?;
         // Its elements are of a type that is read.
