@@ -14,6 +14,7 @@
 
 mod engine;
 mod error;
+mod folder_files;
 pub mod gguf;
 mod mapped_file;
 pub mod model;

@@ -191,7 +191,44 @@ fn other_quantisations_are_refused_by_key() {
     }
     // Without a word about it, INT8 weights are nothing to guess at.
     let folder = changed("w8a8", |config| remove(config, &["quantization_config"]));
-    assert!(read(folder.path()).unwrap_err().to_string().contains("weight_scale"));
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("type I8") && error.contains("config.json"), "{error}");
+}
+
+/// A folder from a stranger must not hand out files of this machine.
+#[cfg(unix)]
+#[test]
+fn links_out_of_the_folder_are_not_followed() {
+    for name in [
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+    ] {
+        let folder = changed("llama2", |_| {});
+        let outside = TempDir::new().unwrap();
+        let (path, target) = (folder.path().join(name), outside.path().join("file"));
+        let text = fs::read(&path).unwrap_or_default();
+        fs::write(&target, text).unwrap();
+        _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        let file = ModelFolder::open(folder.path());
+        let error = match &file {
+            Err(error) => error.to_string(),
+            Ok(file) => {
+                file.texts().map(drop).and_then(|()| file.generation().map(drop)).unwrap_err().to_string()
+            }
+        };
+        assert!(error.contains(name) && error.contains("link"), "{name}: {error}");
+        // Within the folder a link is as good as the file.
+        fs::remove_file(&path).unwrap();
+        fs::rename(&target, folder.path().join("file")).unwrap();
+        std::os::unix::fs::symlink("file", &path).unwrap();
+        let file = ModelFolder::open(folder.path()).unwrap();
+        file.texts().unwrap();
+        file.generation().unwrap();
+    }
 }
 
 /// Types are known before anything is converted.

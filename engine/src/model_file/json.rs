@@ -2,10 +2,10 @@
 
 use super::ModelError;
 use crate::Result;
-use crate::mapped_file::open_regular;
+use crate::folder_files;
 use crate::quoted::{quoted, shortened};
 use serde_json::{Map, Value};
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// The longest file that is read. The longest in use have about 100 kB.
@@ -24,7 +24,7 @@ impl JsonObject {
     pub(super) fn open(folder: &Path, name: &'static str) -> Result<Option<Self>> {
         let path = folder.join(name);
         let unreadable = |cause: String| ModelError::Json { path: path.display().to_string(), cause };
-        let file = match open_regular(&path).map_err(io::Error::from) {
+        let file = match folder_files::open(folder, name) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error.to_string()).into()),

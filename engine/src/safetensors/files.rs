@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::SafetensorsError;
 use super::index::{INDEX_FILE, Index, MAX_INDEX_BYTES};
+use crate::folder_files;
 use crate::mapped_file::{self, MapError};
 
 const WHOLE_MODEL: &str = "model.safetensors";
@@ -33,11 +34,7 @@ impl Folder {
         if !real.is_dir() {
             return Err(SafetensorsError::NotAFolder { path: path.to_owned() });
         }
-        // A snapshot's files are links: MODEL/snapshots/COMMIT/file -> MODEL/blobs/HASH.
-        let snapshots =
-            real.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "snapshots"));
-        let blobs = snapshots.and_then(Path::parent).map(|model| model.join("blobs"));
-        Ok(Self { path: path.to_owned(), homes: [real].into_iter().chain(blobs).collect() })
+        Ok(Self { path: path.to_owned(), homes: folder_files::homes(&real) })
     }
 
     /// Finds `model.safetensors`, else the index, else the one `.safetensors` file there is.

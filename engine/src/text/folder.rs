@@ -1,6 +1,6 @@
 //! The texts of a Hugging Face model folder: its tokenizer and its chat template.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::chat_template::ChatTemplate;
@@ -8,7 +8,7 @@ use super::error::TextError;
 use super::tokenizer::Tokenizer;
 use super::tokenizer_config::TokenizerConfig;
 use super::tokenizer_file::TokenizerFile;
-use crate::mapped_file::open_regular;
+use crate::folder_files;
 
 /// Longest `tokenizer.json`, in bytes. The longest in use have about 35 million.
 const MAX_TOKENIZER_BYTES: u64 = 128 << 20;
@@ -82,7 +82,7 @@ fn configured(config: &TokenizerConfig) -> Result<Option<ChatTemplate>, TextErro
 fn read(folder: &Path, name: &'static str, limit: u64) -> Result<Option<Vec<u8>>, TextError> {
     let path = folder.join(name);
     let failed = |source| TextError::Read { path: path.clone(), source };
-    let file = match open_regular(&path).map_err(io::Error::from) {
+    let file = match folder_files::open(folder, name) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
