@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::built::CARGO_SEMVER_CHECKS;
 use crate::command::Invocation;
@@ -19,8 +19,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let root = workspace.root();
     let file = root.join("xtask").join("semver-baseline");
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let baseline = commit(&text)?;
-    present(root, baseline)?;
+    let baseline = found(root, commit(&text)?)?;
     let manifest = Invocation::new("git", &["show", &format!("{baseline}:Cargo.toml")], "install git");
     if let Some(note) = allowed(version(&String::from_utf8(manifest.capture(root)?)?), VERSION) {
         eprintln!("    {note}");
@@ -60,15 +59,25 @@ fn commit(text: &str) -> Result<&str> {
     }
 }
 
-/// A shallow clone lacks the commit; cargo-semver-checks would only say that it cannot be resolved.
-fn present(root: &Path, commit: &str) -> Result<()> {
-    let object = format!("{commit}^{{commit}}");
+/// The baseline, fetched where a shallow clone lacks it; `HEAD`, with a note, where it cannot be had.
+fn found<'c>(root: &Path, commit: &'c str) -> Result<&'c str> {
     let git = |arguments: &[&str]| Invocation::new("git", arguments, "install git").capture_line(root);
-    git(&["cat-file", "-e", &object]).map(drop).map_err(|error| {
-        let shallow = git(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true");
-        let remedy = if shallow { "git fetch --unshallow" } else { "git fetch" };
-        anyhow!("this clone lacks the baseline commit {commit}: run `{remedy}`, then try again ({error:#})")
-    })
+    let object = format!("{commit}^{{commit}}");
+    let here = || git(&["cat-file", "-e", &object]);
+    if here().is_ok() {
+        return Ok(commit);
+    }
+    let shallow =
+        git(&["rev-parse", "--is-shallow-repository"]).context("this is no git repository")? == "true";
+    let fetch: &[&str] = if shallow { &["fetch", "--quiet", "--unshallow"] } else { &["fetch", "--quiet"] };
+    eprintln!("    this clone lacks the baseline commit {commit}; $ git {}", fetch.join(" "));
+    match git(fetch).and_then(|_| here()) {
+        Ok(_) => Ok(commit),
+        Err(error) => {
+            eprintln!("    NOTHING IS COMPARED: the baseline commit cannot be had ({error:#})");
+            Ok("HEAD")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_without_the_baseline_is_told_how_to_get_it() {
+    fn a_shallow_clone_fetches_the_baseline() {
         let (origin, clone) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let git = |folder: &Path, arguments: &[&str]| {
             let named = ["-c", "user.name=n", "-c", "user.email=e"];
@@ -105,14 +114,14 @@ mod tests {
             git(origin.path(), &["commit", "--allow-empty", "-m", message]).unwrap();
         }
         let first = git(origin.path(), &["rev-parse", "HEAD~1"]).unwrap();
-        present(origin.path(), &first).unwrap();
-        let unknown = "0".repeat(40);
-        let error = present(origin.path(), &unknown).unwrap_err().to_string();
-        assert!(error.contains("run `git fetch`,"), "{error}");
+        assert_eq!(found(origin.path(), &first).unwrap(), first);
         // A path alone would be copied whole.
         let url = format!("file://{}", origin.path().display());
         git(clone.path(), &["clone", "--depth", "1", &url, "."]).unwrap();
-        let error = present(clone.path(), &first).unwrap_err().to_string();
-        assert!(error.contains("run `git fetch --unshallow`"), "{error}");
+        let has = || git(clone.path(), &["cat-file", "-e", &format!("{first}^{{commit}}")]).is_ok();
+        assert!(!has());
+        assert_eq!(found(clone.path(), &first).unwrap(), first);
+        assert!(has());
+        assert_eq!(found(clone.path(), &"0".repeat(40)).unwrap(), "HEAD");
     }
 }
