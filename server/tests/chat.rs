@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Output, Stdio};
 use support::{Outcome, Place, endless, json, model};
 
@@ -185,12 +185,15 @@ fn ctrl_c_ends_the_answer_and_then_the_program() {
     assert_eq!(stderr.matches("(interrupted)").count(), 3, "{stderr}");
     assert!(stderr.contains("exchanges remembered: 1"), "{stderr}");
 
-    // Where nothing is answered there is nothing to keep.
-    let mut child = place.command(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"/save /\n").unwrap();
+    // Where nothing is answered there is nothing to keep. It waits for a line by then: before, whoever started it may have
+    // told it to ignore the signal.
+    let mut child = place.command(&arguments);
+    let mut child =
+        child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"/save /\n").unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    assert!(stderr.lines().any(|line| line.unwrap().contains("cannot make /")));
     let id = child.id().to_string();
-    // Loaded or not: it ends, by the signal itself or with its exit code.
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     assert_ne!(child.wait().unwrap().code(), Some(0));
 }
