@@ -61,11 +61,13 @@ struct Stopped;
 impl EngineThread {
     fn run(mut self, commands: &Receiver<Command>) {
         while self.take_commands(commands).is_ok() {
-            match self.engine.step() {
+            let outcome = self.engine.step();
+            // Before anybody hears of the step: who has its answer finds the room free that it took.
+            self.health.publish(&self.engine);
+            match outcome {
                 Ok(events) => events.into_iter().for_each(|event| self.deliver(event)),
                 Err(error) => self.recover(&error),
             }
-            self.health.publish(&self.engine);
         }
     }
 
@@ -153,6 +155,7 @@ impl EngineThread {
     fn end(&mut self, id: JobId, error: Option<ApiError>) {
         let Some(job) = self.jobs.remove(&id) else { return };
         job.requests.into_iter().for_each(|request| self.forget(request));
+        self.health.publish(&self.engine);
         if let Some(error) = error {
             _ = job.events.send(JobEvent::Failed(error));
         }
