@@ -1,0 +1,81 @@
+//! Attention over a paged KV cache: prefill, chunked prefill and decode, ragged, in one call.
+//!
+//! For query row `i` of a sequence with `q_len` query rows and `kv_len` cached positions, the row's own position is
+//! `kv_len - q_len + i`; which positions it sees is the [`Mask`]'s. Query head `h` reads KV head
+//! `h / (query_heads / kv_heads)`. With `s_j = scale · q·k_j` over the visible `j`, or
+//! `s_j = cap · tanh(scale · q·k_j / cap)` with a soft-cap (Gemma 2, arXiv:2408.00118, section 2):
+//! `out = Σ exp(s_j - m) v_j / Σ exp(s_j - m)`, and `log_sum_exp = ln Σ exp(s_j)`, natural (Vaswani et al. 2017,
+//! arXiv:1706.03762; the running form: Milakov and Gimelshein 2018, arXiv:1805.02867). A row that sees no key is 0
+//! with log-sum-exp -inf. Keys and values of the step itself are read from the cache, as it stores them.
+//!
+//! KV is cut at absolute multiples of [`AttentionSpec::kv_split`], each part starts from the empty state, and parts
+//! are merged left to right: that is what makes a row's bits independent of batching and chunking.
+
+mod args;
+mod mask;
+mod spec;
+mod step;
+
+pub use args::AttentionArgs;
+pub use mask::Mask;
+pub use spec::AttentionSpec;
+pub use step::{AttentionCapacity, AttentionLimits, AttentionStep};
+
+use crate::{Checked, Support, cache::KvCacheOps, check::Check};
+use halite_hal::Result;
+
+const CHECK: Check = Check("attention");
+
+/// What a backend's plan tells of itself.
+pub trait AttentionPlan {
+    /// What it was planned for.
+    fn spec(&self) -> &AttentionSpec;
+    /// The largest step.
+    fn capacity(&self) -> &AttentionCapacity;
+    /// Query tokens of the current step.
+    fn tokens(&self) -> usize;
+
+    /// What a step is checked against.
+    fn limits(&self) -> AttentionLimits {
+        AttentionLimits { capacity: *self.capacity(), block_size: self.spec().kv.block_size }
+    }
+}
+
+/// The family's trait.
+pub trait Attention: KvCacheOps {
+    /// Tables at stable addresses and the choice of kernels.
+    type AttentionPlan: AttentionPlan + std::fmt::Debug + Send + 'static;
+
+    /// Whether and how the backend runs `spec`.
+    fn attention_supports(&self, spec: &AttentionSpec) -> Support;
+
+    /// Plans for steps of up to `capacity`: allocates, once.
+    ///
+    /// # Errors
+    /// A spec that makes no sense or is not supported, offsets beyond the backend's reach, or no memory.
+    fn attention_plan(
+        &self,
+        spec: &AttentionSpec,
+        capacity: &AttentionCapacity,
+    ) -> Result<Self::AttentionPlan>;
+
+    /// Scratch bytes of one call, exact, or a bound where a vendor decides.
+    fn attention_workspace(&self, plan: &Self::AttentionPlan) -> u64;
+
+    /// Uploads a step's lengths and tables: once a step.
+    ///
+    /// # Errors
+    /// A step that was checked against another plan's capacity.
+    fn attention_update(
+        &self,
+        stream: &mut Self::Stream,
+        plan: &mut Self::AttentionPlan,
+        step: &Checked<AttentionStep<'_>, AttentionLimits>,
+    ) -> Result<()>;
+
+    /// Runs one layer: allocates nothing, waits for nothing, reads nothing back.
+    ///
+    /// # Errors
+    /// The device's.
+    fn attention(&self, stream: &mut Self::Stream, args: Checked<AttentionArgs<'_, Self>>) -> Result<()>;
+}
