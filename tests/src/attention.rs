@@ -282,8 +282,8 @@ fn expectation(
     };
     let (out, lse) = oracle::attention::attend(&Sequence {
         q: &as_stored(spec.dtype, &tokens.q),
-        k: &as_stored(spec.kv.dtype, &tokens.k),
-        v: &as_stored(spec.kv.dtype, &tokens.v),
+        k: &as_stored(spec.kv.format.element(), &tokens.k),
+        v: &as_stored(spec.kv.format.element(), &tokens.v),
         q_len,
         kv_len,
         query_heads: spec.query_heads,

@@ -13,8 +13,8 @@ use halite_hal::{Element, Error, Result, Storage};
 use halite_kernels::{
     Checked, Support,
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotLimits,
-        SlotMapping, SlotPlan,
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvFormat, KvSpec,
+        SlotLimits, SlotMapping, SlotPlan,
     },
 };
 use std::ops::Range;
@@ -67,7 +67,7 @@ impl CpuKvCache {
     }
 
     fn layer_bytes(&self, layer: usize, block: usize) -> Range<u64> {
-        let size = (self.blocks * block * self.spec.dtype.size()) as u64;
+        let size = (self.blocks * block * self.spec.format.element().size()) as u64;
         layer as u64 * size..(layer as u64 + 1) * size
     }
 
@@ -129,10 +129,9 @@ impl KvCacheOps for Cpu {
     type Slots = CpuSlots;
 
     fn cache_supports(&self, spec: &KvSpec) -> Support {
-        if spec.dtype.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{} keys and values: F32, F16 and BF16 are built", spec.dtype))
+        match spec.format {
+            KvFormat::Float(dtype) if dtype.is_float() => Support::Native,
+            other => Support::No(format!("{other} keys and values: F32, F16 and BF16 are built")),
         }
     }
 
@@ -141,7 +140,8 @@ impl KvCacheOps for Cpu {
         // Both parts are smaller than the whole, so they fit if it does.
         spec.cache_bytes(blocks)?;
         let bytes = |dim: usize| {
-            (spec.layers * blocks * spec.kv_heads * spec.block_size * dim * spec.dtype.size()) as u64
+            (spec.layers * blocks * spec.kv_heads * spec.block_size * dim * spec.format.element().size())
+                as u64
         };
         let (k, v) = (CpuBuffer::alloc(bytes(spec.head_dim))?, CpuBuffer::alloc(bytes(spec.value_head_dim))?);
         Ok(CpuKvCache { spec: spec.clone(), blocks, k, v })
@@ -165,7 +165,7 @@ impl KvCacheOps for Cpu {
 
     fn cache_write(&self, _stream: &mut CpuStream, args: Checked<CacheWriteArgs<'_, Self>>) -> Result<()> {
         let (cache, slots) = (args.cache, &args.slots.slots);
-        with_float!(cache.spec.dtype, Float => {
+        with_float!(cache.spec.format.element(), Float => {
             for (kind, rows) in [(Kind::Keys, args.k), (Kind::Values, args.v)] {
                 let rows = read::<f32>(rows)?;
                 let (memory, block) = cache.memory(kind);
@@ -194,7 +194,7 @@ impl KvCacheOps for Cpu {
         for kind in [Kind::Keys, Kind::Values] {
             let (memory, block) = cache.memory(kind);
             let mut memory = memory.write(0..memory.len())?;
-            let bytes = block * cache.spec.dtype.size();
+            let bytes = block * cache.spec.format.element().size();
             for layer in 0..cache.spec.layers {
                 let start = |block: u32| (layer * cache.blocks + block as usize) * bytes;
                 // All reads before all writes: a block may be read by one pair and written by another.
@@ -215,7 +215,7 @@ impl KvCacheOps for Cpu {
     ) -> Result<Ready> {
         let cache = export.cache;
         let (k, v) = (cache.k.read(0..cache.k.len())?, cache.v.read(0..cache.v.len())?);
-        let size = cache.spec.dtype.size();
+        let size = cache.spec.format.element().size();
         let requested = cache.spec.cache_bytes(export.blocks.len())?;
         let mut bytes = Vec::new();
         // A block may be asked for more often than there is host memory for.
@@ -243,7 +243,7 @@ impl KvCacheOps for Cpu {
     ) -> Result<()> {
         let cache = import.cache;
         let (mut k, mut v) = (cache.k.write(0..cache.k.len())?, cache.v.write(0..cache.v.len())?);
-        let size = cache.spec.dtype.size();
+        let size = cache.spec.format.element().size();
         let mut elements = import.bytes.chunks_exact(size);
         for &block in import.blocks {
             for layer in 0..cache.spec.layers {

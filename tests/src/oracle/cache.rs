@@ -16,13 +16,13 @@ impl Blocks {
     pub fn poisoned(spec: &KvSpec, blocks: usize) -> Self {
         let row = spec.head_dim + spec.value_head_dim;
         let elements = blocks * spec.layers * spec.block_size * spec.kv_heads * row;
-        Blocks { spec: spec.clone(), bytes: pattern(spec.dtype).repeat(elements) }
+        Blocks { spec: spec.clone(), bytes: pattern(spec.format.element()).repeat(elements) }
     }
 
     /// Bytes of one block.
     pub fn block_bytes(&self) -> usize {
-        let KvSpec { layers, kv_heads, head_dim, value_head_dim, block_size, dtype, .. } = self.spec;
-        layers * block_size * kv_heads * (head_dim + value_head_dim) * dtype.size()
+        let KvSpec { layers, kv_heads, head_dim, value_head_dim, block_size, format, .. } = self.spec;
+        layers * block_size * kv_heads * (head_dim + value_head_dim) * format.element().size()
     }
 
     /// The first elements of a token's keys and of its values.
@@ -39,7 +39,7 @@ impl Blocks {
     /// Writes one token's keys `[kv_heads, head_dim]` and values `[kv_heads, value_head_dim]`.
     pub fn write(&mut self, layer: usize, slot: usize, k: &[f32], v: &[f32]) {
         let (keys, values) = self.starts(layer, slot);
-        let (dtype, size) = (self.spec.dtype, self.spec.dtype.size());
+        let (dtype, size) = (self.spec.format.element(), self.spec.format.element().size());
         for (start, data) in [(keys, k), (values, v)] {
             for (i, &x) in data.iter().enumerate() {
                 self.bytes[(start + i) * size..][..size].copy_from_slice(&encode(dtype, x));
@@ -50,7 +50,7 @@ impl Blocks {
     /// One token's keys and values, as they are stored.
     pub fn read(&self, layer: usize, slot: usize) -> (Vec<f64>, Vec<f64>) {
         let (keys, values) = self.starts(layer, slot);
-        let (dtype, size) = (self.spec.dtype, self.spec.dtype.size());
+        let (dtype, size) = (self.spec.format.element(), self.spec.format.element().size());
         let read = |start: usize, heads: usize| {
             let element = |i| decode(dtype, &self.bytes[(start + i) * size..][..size]);
             (0..self.spec.kv_heads * heads).map(element).collect()

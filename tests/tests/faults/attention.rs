@@ -12,8 +12,8 @@ use halite_kernels::{
         AttentionStep, Mask,
     },
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvSpec, SlotLimits,
-        SlotMapping, SlotPlan,
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvFormat, KvSpec,
+        SlotLimits, SlotMapping, SlotPlan,
     },
 };
 use halite_parity::oracle::{
@@ -68,7 +68,10 @@ impl KvCacheOps for Exact {
     type Slots = Slots;
 
     fn cache_supports(&self, spec: &KvSpec) -> Support {
-        if spec.dtype.is_float() { Support::Native } else { Support::No("keys and values are floats".into()) }
+        match spec.format {
+            KvFormat::Float(dtype) if dtype.is_float() => Support::Native,
+            _ => Support::No("keys and values are floats".into()),
+        }
     }
 
     fn kv_cache(&self, spec: &KvSpec, blocks: usize) -> Result<Cache> {
@@ -98,7 +101,9 @@ impl KvCacheOps for Exact {
         let narrow = |x: f64| -> f32 {
             let x = x as f32;
             // The upper half of an F32 is BF16, rounded towards zero.
-            let truncates = self.has(Fault::CacheTruncates) && spec.dtype == DType::Bf16 && x.is_finite();
+            let truncates = self.has(Fault::CacheTruncates)
+                && spec.format == KvFormat::Float(DType::Bf16)
+                && x.is_finite();
             if truncates { f32::from_bits(x.to_bits() & 0xFFFF_0000) } else { x }
         };
         let k: Vec<f32> = read(args.k).into_iter().map(narrow).collect();

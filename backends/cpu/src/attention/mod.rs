@@ -24,6 +24,7 @@ use halite_kernels::{
         Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
         AttentionStep, Mask,
     },
+    cache::KvFormat,
 };
 use stage::MAX_PART;
 use std::{
@@ -90,8 +91,9 @@ impl Attention for Cpu {
         if spec.dtype != DType::F32 {
             return Support::No(format!("queries of {}: F32 is built", spec.dtype));
         }
-        if !spec.kv.dtype.is_float() {
-            return Support::No(format!("{} keys and values: F32, F16 and BF16 are built", spec.kv.dtype));
+        match spec.kv.format {
+            KvFormat::Float(dtype) if dtype.is_float() => {}
+            other => return Support::No(format!("{other} keys and values: F32, F16 and BF16 are built")),
         }
         if spec.kv_split > MAX_PART {
             return Support::No(format!("kv_split {}: at most {MAX_PART}", spec.kv_split));
@@ -172,7 +174,7 @@ impl Attention for Cpu {
         let heads = out.rows.inner_stride;
         let out = matrix(&mut out);
         let log_sum_exp = log_sum_exp.as_mut().map(matrix);
-        with_float!(plan.spec.kv.dtype, Stored => {
+        with_float!(plan.spec.kv.format.element(), Stored => {
             let ((keys, key_range), (values, value_range)) =
                 (args.cache.keys(args.layer), args.cache.values(args.layer));
             let (keys, values) = (keys.read(key_range)?, values.read(value_range)?);

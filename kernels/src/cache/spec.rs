@@ -1,0 +1,169 @@
+//! What a cache is made of, and how large it is.
+
+use super::CHECK;
+use halite_hal::{DType, Error, Result};
+use std::fmt;
+
+/// How a cache stores keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KvFormat {
+    /// Rounded to a floating-point type: F32, F16 or BF16.
+    Float(DType),
+    /// INT8 with an F32 scale for each token slot and KV head, keys and values each with scales of their own: the key
+    /// (or value) of a token in a head is one row of [`quantize`](crate::quantize), to the same formula. What is read is
+    /// `f32(q) · scale`, one F32 product.
+    Int8PerTokenHead,
+}
+
+impl KvFormat {
+    /// The type of one stored element.
+    pub fn element(self) -> DType {
+        match self {
+            KvFormat::Float(dtype) => dtype,
+            KvFormat::Int8PerTokenHead => DType::I8,
+        }
+    }
+
+    /// Bytes beside the elements of one key, or of one value: its scale.
+    pub fn scale_bytes(self) -> usize {
+        match self {
+            KvFormat::Float(_) => 0,
+            KvFormat::Int8PerTokenHead => DType::F32.size(),
+        }
+    }
+}
+
+/// As it is named on command lines and in reports: `f32`, `f16`, `bf16`, `int8`.
+impl fmt::Display for KvFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KvFormat::Float(dtype) => f.write_str(&dtype.to_string().to_lowercase()),
+            KvFormat::Int8PerTokenHead => f.write_str("int8"),
+        }
+    }
+}
+
+/// The shape of a KV cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct KvSpec {
+    /// Layers that share the block table.
+    pub layers: usize,
+    /// Key and value heads a layer.
+    pub kv_heads: usize,
+    /// Elements of a key.
+    pub head_dim: usize,
+    /// Elements of a value.
+    pub value_head_dim: usize,
+    /// Token slots of a block.
+    pub block_size: usize,
+    /// How keys and values are stored.
+    pub format: KvFormat,
+}
+
+impl KvSpec {
+    /// A cache of BF16 keys and values in blocks of 16 slots.
+    pub fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Self {
+        let format = KvFormat::Float(DType::Bf16);
+        KvSpec { layers, kv_heads, head_dim, value_head_dim: head_dim, block_size: 16, format }
+    }
+
+    /// Values of another size than keys.
+    pub fn with_value_head_dim(mut self, value_head_dim: usize) -> Self {
+        self.value_head_dim = value_head_dim;
+        self
+    }
+
+    /// Another block size.
+    pub fn with_block_size(mut self, block_size: usize) -> Self {
+        self.block_size = block_size;
+        self
+    }
+
+    /// Keys and values stored as floats of this type.
+    pub fn with_dtype(self, dtype: DType) -> Self {
+        self.with_format(KvFormat::Float(dtype))
+    }
+
+    /// Another storage format.
+    pub fn with_format(mut self, format: KvFormat) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Bytes of one block, all layers, keys and values with their scales, in the canonical layout.
+    ///
+    /// # Errors
+    /// A size of zero, or a block beyond 2^63 bytes.
+    pub fn block_bytes(&self) -> Result<u64> {
+        for (argument, size) in [
+            ("layers", self.layers),
+            ("kv_heads", self.kv_heads),
+            ("head_dim", self.head_dim),
+            ("value_head_dim", self.value_head_dim),
+            ("block_size", self.block_size),
+        ] {
+            CHECK.positive(argument, size)?;
+        }
+        let row = self.row_bytes(self.head_dim).zip(self.row_bytes(self.value_head_dim));
+        let row = row.and_then(|(key, value)| key.checked_add(value));
+        let rows = [self.kv_heads, self.block_size, self.layers];
+        let bytes = row.and_then(|row| rows.iter().try_fold(row, |product, &size| product.checked_mul(size)));
+        fits(bytes.map(|bytes| bytes as u64))
+    }
+
+    /// Bytes of one key or value of `dim` elements, its scale included.
+    fn row_bytes(&self, dim: usize) -> Option<usize> {
+        dim.checked_mul(self.format.element().size())?.checked_add(self.format.scale_bytes())
+    }
+
+    /// Bytes of `blocks` blocks.
+    ///
+    /// # Errors
+    /// As [`KvSpec::block_bytes`], or more than 2^63 bytes in all, or more than 2^31 blocks.
+    pub fn cache_bytes(&self, blocks: usize) -> Result<u64> {
+        CHECK.limit("blocks", blocks, i32::MAX as usize)?;
+        fits(self.block_bytes()?.checked_mul(blocks as u64))
+    }
+}
+
+/// A size in bytes that did not overflow and that offsets can reach.
+fn fits(bytes: Option<u64>) -> Result<u64> {
+    bytes.filter(|&bytes| bytes <= i64::MAX as u64).ok_or(Error::Limit {
+        operator: CHECK.0,
+        argument: "bytes",
+        got: bytes.unwrap_or(u64::MAX),
+        limit: i64::MAX as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_overflow_are_refused() {
+        let spec = KvSpec::new(32, 32, 128);
+        assert_eq!(spec.block_bytes(), Ok(32 * 16 * 32 * 256 * 2));
+        assert_eq!(
+            spec.cache_bytes(64_000),
+            Ok(64_000 * 32 * 16 * 32 * 256 * 2),
+            "beyond 2^31 elements is fine"
+        );
+        let int8 = spec.clone().with_value_head_dim(64).with_format(KvFormat::Int8PerTokenHead);
+        assert_eq!(int8.block_bytes(), Ok(32 * 16 * 32 * (128 + 4 + 64 + 4)), "a scale a key and a value");
+        assert!(matches!(spec.cache_bytes(1 << 31), Err(Error::Limit { argument: "blocks", .. })));
+        for huge in [
+            KvSpec { head_dim: usize::MAX, ..spec.clone() },
+            KvSpec { layers: usize::MAX, ..spec.clone() },
+            KvSpec { block_size: 1 << 60, ..spec.clone() },
+        ] {
+            assert!(matches!(huge.block_bytes(), Err(Error::Limit { argument: "bytes", .. })), "{huge:?}");
+        }
+        assert!(matches!(
+            KvSpec::new(1, 0, 64).block_bytes(),
+            Err(Error::Argument { argument: "kv_heads", .. })
+        ));
+    }
+}
