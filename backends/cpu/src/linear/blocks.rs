@@ -10,11 +10,11 @@ const GROUP_BYTES: usize = 1 << 20;
 /// How far ahead a panel is fetched when it is read once only.
 const AHEAD_BYTES: usize = 4096;
 
-/// One tile: some rows against one panel.
+/// One tile: some rows against one panel, or a few.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tile {
-    /// The panel.
-    pub(crate) panel: usize,
+    /// The panels.
+    pub(crate) panels: Range<usize>,
     /// The rows, at most the instruction set's `TILE_ROWS`.
     pub(crate) rows: Range<usize>,
     /// This tile's share of the panel's readers: `share` of `shares`.
@@ -23,11 +23,13 @@ pub(crate) struct Tile {
 }
 
 /// Visits the tiles of `rows` rows of `row_bytes` each against `panels`, so that a group of rows stays in cache while
-/// every panel passes once. Rows are cut into as few tiles as `tile_rows` allows, and those evened out.
+/// every panel passes once. Rows are cut into as few tiles as `tile_rows` allows, and those evened out. A tile takes
+/// `panels_per_tile` panels; those left over go one by one.
 pub(crate) fn for_each_tile(
     rows: usize,
     row_bytes: usize,
     tile_rows: usize,
+    panels_per_tile: usize,
     panels: Range<usize>,
     mut visit: impl FnMut(Tile),
 ) {
@@ -36,11 +38,15 @@ pub(crate) fn for_each_tile(
     for start in (0..rows).step_by(group) {
         let end = rows.min(start + group);
         let shares = (end - start).div_ceil(height);
-        for panel in panels.clone() {
+        let mut next = panels.start;
+        while next < panels.end {
+            let wide = if panels.end - next < panels_per_tile { 1 } else { panels_per_tile };
             for share in 0..shares {
                 let first = start + share * height;
-                visit(Tile { panel, rows: first..end.min(first + height), share, shares });
+                let rows = first..end.min(first + height);
+                visit(Tile { panels: next..next + wide, rows, share, shares });
             }
+            next += wide;
         }
     }
 }
@@ -86,15 +92,23 @@ mod tests {
     fn tiles_cover_every_row_and_panel_once() {
         for rows in [0, 1, 11, 12, 13, 25, 600] {
             for row_bytes in [0, 1, 5000, 1 << 21] {
-                let mut seen = vec![0; rows * 3];
-                for_each_tile(rows, row_bytes, 12, 2..5, |tile| {
-                    assert!(!tile.rows.is_empty() && tile.rows.len() <= 12);
-                    assert!(tile.share < tile.shares);
-                    for row in tile.rows {
-                        seen[row * 3 + tile.panel - 2] += 1;
-                    }
-                });
-                assert!(seen.iter().all(|&count| count == 1), "rows {rows} of {row_bytes} bytes");
+                for wide in [1, 2, 4] {
+                    let mut seen = vec![0; rows * 7];
+                    for_each_tile(rows, row_bytes, 12, wide, 2..9, |tile| {
+                        assert!(!tile.rows.is_empty() && tile.rows.len() <= 12);
+                        assert!(tile.share < tile.shares);
+                        assert!(
+                            tile.panels.len() == wide || tile.panels.len() == 1 && tile.panels.start >= 6
+                        );
+                        for row in tile.rows {
+                            tile.panels.clone().for_each(|panel| seen[row * 7 + panel - 2] += 1);
+                        }
+                    });
+                    assert!(
+                        seen.iter().all(|&count| count == 1),
+                        "rows {rows} of {row_bytes} bytes, {wide} panels"
+                    );
+                }
             }
         }
     }
@@ -102,7 +116,7 @@ mod tests {
     #[test]
     fn tile_heights_are_even() {
         let mut heights = Vec::new();
-        for_each_tile(13, 100, 12, 0..1, |tile| heights.push(tile.rows.len()));
+        for_each_tile(13, 100, 12, 1, 0..1, |tile| heights.push(tile.rows.len()));
         assert_eq!(heights, [7, 6]);
     }
 }

@@ -1,31 +1,43 @@
-//! What happens to a tile's accumulators on their way to memory.
+//! What happens to a tile's sums on their way to memory.
 //!
-//! An epilogue is inlined into the tile, which calls it once a row and panel. It sees both vectors of a panel, so that
-//! a gated activation finds gate and up side by side (see [`Columns::Gated`](super::pack::Columns::Gated)).
-//!
-//! The one order in which an INT8 product becomes a float, for every row count, tier and thread:
-//!
-//! ```text
-//! y = (f32(acc) * w_scale[n]) * a_scale[m]     then + bias[n]     then the activation     then the soft-cap
-//! then + residual
-//! ```
-//!
-//! Each of these rounds by itself; no multiply-add is used, so that both tiers give the same bits.
+//! A tile writes its sums to the stack and its epilogue reads them there, so that tiles are compiled once, whatever
+//! follows them. An epilogue sees both vectors of a panel, and with them gate and up of a gated layer side by side (see
+//! [`Columns::Gated`](super::pack::Columns::Gated)).
 
 use super::{output::OutputRows, pack::Place};
-use crate::simd::{Isa, LANES};
+use crate::simd::{Isa, Kernel, LANES};
 
-/// Takes the exact sums of an INT8 tile.
-pub(crate) trait Int8Epilogue {
-    /// Takes one row of a panel: `acc[0]` its lanes 0 to 15, `acc[1]` its lanes 16 to 31. Implementations are
-    /// `#[inline(always)]`.
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::I32; 2]);
+/// The sums of one row of a panel, two vectors.
+pub(crate) type RowSums<T> = [[T; LANES]; 2];
+
+/// Takes the sums of a tile.
+pub(crate) trait Epilogue {
+    /// What tiles sum in.
+    type Sum: Copy + Default;
+
+    /// Takes one row of a panel. Implementations are `#[inline(always)]`.
+    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<Self::Sum>);
 }
 
-/// Takes the sums of a float tile.
-pub(crate) trait FloatEpilogue {
-    /// As [`Int8Epilogue::store`].
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::F32; 2]);
+/// Hands the rows of one panel of a tile to an epilogue.
+pub(super) struct Store<'a, E: Epilogue> {
+    pub(super) epilogue: &'a mut E,
+    /// The first row.
+    pub(super) first: usize,
+    pub(super) place: Place,
+    /// Of each row.
+    pub(super) sums: &'a [RowSums<E::Sum>],
+}
+
+impl<E: Epilogue> Kernel for Store<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        for (row, sums) in self.sums.iter().enumerate() {
+            self.epilogue.store(isa, self.first + row, self.place, sums);
+        }
+    }
 }
 
 /// The sums themselves, `[rows][N]` `i32`.
@@ -34,12 +46,14 @@ pub(crate) struct Int8ToI32<'a> {
     pub(crate) out: OutputRows<'a, i32>,
 }
 
-impl Int8Epilogue for Int8ToI32<'_> {
+impl Epilogue for Int8ToI32<'_> {
+    type Sum = i32;
+
     #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::I32; 2]) {
+    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<i32>) {
         let out = self.out.segment(row, place.column, place.valid);
-        let (first, second) = out.split_at_mut(place.valid.min(LANES));
-        isa.store_i32_partial(acc[0], first);
-        isa.store_i32_partial(acc[1], second);
+        for (out, sums) in out.chunks_mut(LANES).zip(sums) {
+            isa.store_i32_partial(isa.load_i32(sums), out);
+        }
     }
 }

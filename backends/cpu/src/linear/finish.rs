@@ -13,7 +13,7 @@
 //! activation's.
 
 use super::{
-    epilogue::{FloatEpilogue, Int8Epilogue},
+    epilogue::{Epilogue, RowSums},
     output::OutputRows,
     pack::{Columns, Place},
 };
@@ -23,7 +23,6 @@ use crate::{
     view::Rows,
 };
 use halite_kernels::activation::Activation;
-use std::ops::Range;
 
 /// What happens to a float product.
 pub(super) struct Finish<'a, T> {
@@ -43,30 +42,15 @@ pub(super) struct Finish<'a, T> {
     pub(super) out: OutputRows<'a, T>,
 }
 
-impl<T> Finish<'_, T> {
-    /// The weight channels of a panel's vector.
-    #[inline(always)]
-    fn channels(&self, place: Place, vector: usize) -> Range<usize> {
-        match self.columns {
-            Columns::Plain => {
-                let end = place.column + place.valid;
-                let start = (place.column + vector * LANES).min(end);
-                start..end.min(start + LANES)
-            }
-            Columns::Gated => {
-                let start = vector * self.results + place.column;
-                start..start + place.valid
-            }
-        }
-    }
-}
+impl<T: StoredFloat> Epilogue for Finish<'_, T> {
+    type Sum = f32;
 
-impl<T: StoredFloat> FloatEpilogue for Finish<'_, T> {
     #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, mut acc: [I::F32; 2]) {
+    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<f32>) {
+        let mut acc = [isa.load(&sums[0]), isa.load(&sums[1])];
         if let Some(bias) = self.bias {
-            for (vector, acc) in acc.iter_mut().enumerate() {
-                *acc = isa.add(*acc, isa.load_partial(&bias[self.channels(place, vector)]));
+            for (acc, channels) in acc.iter_mut().zip(self.columns.channels(self.results, place)) {
+                *acc = isa.add(*acc, isa.load_partial(&bias[channels]));
             }
         }
         let vectors = match self.columns {
@@ -106,27 +90,5 @@ impl<T: StoredFloat> FloatEpilogue for Finish<'_, T> {
             }
             T::store_partial(isa, y, out);
         }
-    }
-}
-
-/// The scales of an INT8 product, and what follows.
-pub(super) struct Scaled<'a, T> {
-    /// `[rows]`
-    pub(super) a_scale: &'a [f32],
-    /// `[weight_rows]`
-    pub(super) w_scale: &'a [f32],
-    pub(super) finish: Finish<'a, T>,
-}
-
-impl<T: StoredFloat> Int8Epilogue for Scaled<'_, T> {
-    #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::I32; 2]) {
-        let a_scale = isa.splat(self.a_scale[row]);
-        let mut scaled = [a_scale; 2];
-        for (vector, scaled) in scaled.iter_mut().enumerate() {
-            let w_scale = isa.load_partial(&self.w_scale[self.finish.channels(place, vector)]);
-            *scaled = isa.mul(isa.mul(isa.to_f32(acc[vector]), w_scale), a_scale);
-        }
-        self.finish.store(isa, row, place, scaled);
     }
 }

@@ -6,12 +6,11 @@
 //! Tile: up to 12 rows x 32 columns. Few rows take several panels at once, since one chain alone would wait for
 //! itself: a multiply-add takes four cycles and two start in each.
 
-use std::ops::Range;
-
 use super::{
-    blocks::{Prefetch, Tile, for_each_tile},
-    epilogue::FloatEpilogue,
-    pack::{Columns, PANEL, float_panel_len},
+    blocks::{Prefetch, Tile},
+    epilogue::RowSums,
+    pack::{Columns, PANEL, Place, float_panel_len},
+    product::{Product, TileSums},
 };
 use crate::simd::{Isa, Kernel, LANES, StoredFloat};
 
@@ -57,94 +56,91 @@ impl<'a, T: StoredFloat> FloatWeights<'a, T> {
         assert!(needed.is_some_and(|needed| needed <= values.len()), "{n} x {k} weights in {}", values.len());
         Self { values, k, n, columns }
     }
+}
 
-    /// Panels, the unit in which tasks share a product.
-    pub(crate) fn panels(&self) -> usize {
-        self.columns.panels(self.n)
+/// Rows times weights.
+#[derive(Clone, Copy)]
+pub(crate) struct FloatProduct<'a, T> {
+    rows: FloatRows<'a>,
+    weights: FloatWeights<'a, T>,
+}
+
+impl<'a, T: StoredFloat> FloatProduct<'a, T> {
+    /// # Panics
+    /// Where the two have another K.
+    pub(crate) fn new(rows: FloatRows<'a>, weights: FloatWeights<'a, T>) -> Self {
+        assert_eq!(rows.k, weights.k, "activations and weights have the same K");
+        Self { rows, weights }
     }
 }
 
-/// Multiplies all rows with a range of panels.
-pub(crate) struct FloatLinear<'a, T, E> {
-    /// The activations.
-    pub(crate) rows: FloatRows<'a>,
-    /// The weights.
-    pub(crate) weights: FloatWeights<'a, T>,
-    /// Which of the weights' panels.
-    pub(crate) panels: Range<usize>,
-    /// Takes the sums.
-    pub(crate) epilogue: E,
-}
+impl<T: StoredFloat> Product for FloatProduct<'_, T> {
+    type Sum = f32;
 
-impl<T: StoredFloat, E: FloatEpilogue> Kernel for FloatLinear<'_, T, E> {
-    type Output = ();
+    fn rows(&self) -> usize {
+        self.rows.rows
+    }
 
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { rows, weights, panels, mut epilogue } = self;
-        assert_eq!(rows.k, weights.k, "activations and weights have the same K");
-        // Several panels at once for few rows; what is left over, and every taller tile, goes one by one.
-        let wide = match rows.rows {
+    fn row_bytes(&self) -> usize {
+        self.rows.k * size_of::<f32>()
+    }
+
+    fn panels(&self) -> usize {
+        self.weights.columns.panels(self.weights.n)
+    }
+
+    fn panel_cost(&self) -> usize {
+        // 16 bytes or 60 multiply-adds a nanosecond.
+        let products = self.rows.k * PANEL;
+        (products * size_of::<T>() / 16).max(self.rows.rows * products / 60)
+    }
+
+    fn panels_per_tile<I: Isa>(&self) -> usize {
+        match self.rows.rows {
             1 => 4,
             2 | 3 if I::TILE_ROWS >= 3 => 2,
             _ => 1,
-        };
-        let joint = panels.len() / wide;
-        let first = panels.start;
-        if wide > 1 {
-            for_each_tile(rows.rows, rows.k * 4, I::TILE_ROWS, 0..joint, |mut tile| {
-                tile.panel = first + tile.panel * wide;
-                float_tile(isa, &rows, &weights, wide, &tile, &mut epilogue);
-            });
         }
-        let rest = if wide > 1 { first + joint * wide } else { first };
-        for_each_tile(rows.rows, rows.k * 4, I::TILE_ROWS, rest..panels.end, |tile| {
-            float_tile(isa, &rows, &weights, 1, &tile, &mut epilogue);
-        });
+    }
+
+    fn place(&self, panel: usize) -> Place {
+        self.weights.columns.place(self.weights.n, panel)
+    }
+
+    /// By the tile's rows and panels: `Body<rows, panels>`.
+    fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {
+        let (rows, weights) = (&self.rows, &self.weights);
+        macro_rules! call {
+            ($($rows:literal x $panels:literal),*) => {
+                match (tile.rows.len(), tile.panels.len()) {
+                    $(($rows, $panels) => isa.call(Body::<_, $rows, $panels> { rows, weights, tile, sums }),)*
+                    _ => unreachable!("tiles have 1 to 12 rows"),
+                }
+            };
+        }
+        call!(
+            1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
+        );
     }
 }
 
-/// One tile, by its rows and the panels that it takes at once: `Body<rows, panels>`.
-fn float_tile<I: Isa, T: StoredFloat, E: FloatEpilogue>(
-    isa: I,
-    rows: &FloatRows<'_>,
-    weights: &FloatWeights<'_, T>,
-    wide: usize,
-    tile: &Tile,
-    epilogue: &mut E,
-) {
-    macro_rules! call {
-        ($($rows:literal x $panels:literal),*) => {
-            match (tile.rows.len(), wide) {
-                $(($rows, $panels) => isa.call(Body::<_, _, $rows, $panels> { rows, weights, tile, epilogue }),)*
-                _ => unreachable!("tiles have 1 to 12 rows"),
-            }
-        };
-    }
-    call!(
-        1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
-    );
-}
-
-struct Body<'a, T, E, const ROWS: usize, const PANELS: usize> {
+struct Body<'a, T, const ROWS: usize, const PANELS: usize> {
     rows: &'a FloatRows<'a>,
     weights: &'a FloatWeights<'a, T>,
     tile: &'a Tile,
-    epilogue: &'a mut E,
+    sums: &'a mut [RowSums<f32>],
 }
 
-impl<T: StoredFloat, E: FloatEpilogue, const ROWS: usize, const PANELS: usize> Kernel
-    for Body<'_, T, E, ROWS, PANELS>
-{
+impl<T: StoredFloat, const ROWS: usize, const PANELS: usize> Kernel for Body<'_, T, ROWS, PANELS> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { rows, weights, tile, epilogue } = self;
+        let Self { rows, weights, tile, sums } = self;
         let (k, stride, first) = (rows.k, rows.stride, tile.rows.start);
         let len = float_panel_len(k);
         assert!(first + ROWS <= rows.rows);
-        let panels = &weights.values[tile.panel * len..][..PANELS * len];
+        let panels = &weights.values[tile.panels.start * len..][..PANELS * len];
         let mut prefetch =
             Prefetch::new(panels.as_ptr().cast(), size_of_val(panels), size_of::<[T; PANEL]>(), tile);
         let mut acc = [[[isa.splat(0.0); 2]; ROWS]; PANELS];
@@ -164,18 +160,10 @@ impl<T: StoredFloat, E: FloatEpilogue, const ROWS: usize, const PANELS: usize> K
             at = at.wrapping_add(PANEL);
             base = base.map(|p| p.wrapping_add(1));
         }
-        // In an array of their own, so that the accumulators stay in registers (see `int8`).
-        let mut sums = [[[[0.0; LANES]; 2]; ROWS]; PANELS];
-        for (sums, acc) in sums.iter_mut().zip(&acc) {
+        for (sums, acc) in sums.chunks_exact_mut(ROWS).zip(&acc) {
             for (sums, acc) in sums.iter_mut().zip(acc) {
                 isa.store(acc[0], &mut sums[0]);
                 isa.store(acc[1], &mut sums[1]);
-            }
-        }
-        for (p, sums) in sums.iter().enumerate() {
-            let place = weights.columns.place(weights.n, tile.panel + p);
-            for (r, sums) in sums.iter().enumerate() {
-                epilogue.store(isa, first + r, place, [isa.load(&sums[0]), isa.load(&sums[1])]);
             }
         }
     }

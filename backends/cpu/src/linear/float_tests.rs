@@ -4,10 +4,7 @@ use half::{bf16, f16};
 
 use super::*;
 use crate::{
-    linear::{
-        output::OutputRows,
-        pack::{Place, pack_float_panel},
-    },
+    linear::{epilogue::Epilogue, output::OutputRows, pack::pack_float_panel, product::Multiply},
     simd::{Tier, random::Random},
 };
 
@@ -24,13 +21,12 @@ fn packed<T: StoredFloat>(w: &[T], n: usize, k: usize) -> Vec<T> {
 /// The sums themselves.
 struct Sums<'a>(OutputRows<'a, f32>);
 
-impl FloatEpilogue for Sums<'_> {
+impl Epilogue for Sums<'_> {
+    type Sum = f32;
     #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::F32; 2]) {
+    fn store<I: Isa>(&mut self, _isa: I, row: usize, place: Place, sums: &RowSums<f32>) {
         let out = self.0.segment(row, place.column, place.valid);
-        let (first, second) = out.split_at_mut(place.valid.min(LANES));
-        isa.store_partial(acc[0], first);
-        isa.store_partial(acc[1], second);
+        out.copy_from_slice(&sums.as_flattened()[..place.valid]);
     }
 }
 
@@ -44,10 +40,9 @@ struct Shape {
 fn product<T: StoredFloat>(tier: Tier, a: &[f32], packed: &[T], s: &Shape) -> Vec<f32> {
     let mut out = vec![f32::NAN; s.m * s.n];
     let weights = FloatWeights::new(packed, s.n, s.k, Columns::Plain);
-    tier.run(FloatLinear {
-        rows: FloatRows::new(a, s.m, s.stride, s.k),
-        weights,
-        panels: 0..weights.panels(),
+    tier.run(Multiply {
+        product: FloatProduct::new(FloatRows::new(a, s.m, s.stride, s.k), weights),
+        panels: 0..Columns::Plain.panels(s.n),
         epilogue: Sums(OutputRows::new(&mut out, s.m, s.n, s.n)),
     });
     out
@@ -124,9 +119,9 @@ fn a_range_of_panels_leaves_the_others_alone() {
         for m in [1, 2, 4] {
             for panels in [0..0, 2..3, 1..7, 3..9] {
                 let mut out = vec![-1.0; m * n];
-                tier.run(FloatLinear {
-                    rows: FloatRows::new(&vec![1.0; m * k], m, k, k),
-                    weights: FloatWeights::new(&packed, n, k, Columns::Plain),
+                let (a, weights) = (vec![1.0; m * k], FloatWeights::new(&packed, n, k, Columns::Plain));
+                tier.run(Multiply {
+                    product: FloatProduct::new(FloatRows::new(&a, m, k, k), weights),
                     panels: panels.clone(),
                     epilogue: Sums(OutputRows::new(&mut out, m, n, n)),
                 });

@@ -8,15 +8,16 @@
 //! previous sum, so they keep several sets of accumulators and add them at the end.
 //!
 //! Accumulators stay in registers only while every loop over them is unrolled: its length is a constant and its body
-//! short. One that is not turns them into memory, and the tile is three times as slow and still right. Hence the
-//! epilogue reads the sums from an array of their own.
+//! short. One that is not turns them into memory, and the tile is three times as slow and still right. Hence a tile
+//! does nothing but sum, and what follows reads the sums from an array of their own.
 
 use std::ops::Range;
 
 use super::{
-    blocks::{Prefetch, Tile, for_each_tile},
-    epilogue::Int8Epilogue,
+    blocks::{Prefetch, Tile},
+    epilogue::RowSums,
     pack::{Columns, PANEL, Place, int8_panel_len},
+    product::{Product, TileSums},
 };
 use crate::simd::{Isa, Kernel, LANES};
 
@@ -79,11 +80,6 @@ impl<'a> Int8Weights<'a> {
         Self { bytes, k, n, columns }
     }
 
-    /// Panels, the unit in which tasks share a product.
-    pub(crate) fn panels(&self) -> usize {
-        self.columns.panels(self.n)
-    }
-
     fn panel(&self, panel: usize) -> &'a [u8] {
         let len = int8_panel_len(self.k);
         &self.bytes[panel * len..][..len]
@@ -122,47 +118,73 @@ impl Kernel for SumRows<'_> {
     }
 }
 
-/// Multiplies all rows with a range of panels.
-pub(crate) struct Int8Linear<'a, E> {
-    /// The activations.
-    pub(crate) rows: Int8Rows<'a>,
-    /// The weights.
-    pub(crate) weights: Int8Weights<'a>,
-    /// Which of the weights' panels.
-    pub(crate) panels: Range<usize>,
-    /// Takes the sums.
-    pub(crate) epilogue: E,
+/// Rows times weights, in exact sums.
+#[derive(Clone, Copy)]
+pub(crate) struct Int8Product<'a> {
+    rows: Int8Rows<'a>,
+    weights: Int8Weights<'a>,
 }
 
-impl<E: Int8Epilogue> Kernel for Int8Linear<'_, E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { rows, weights, panels, mut epilogue } = self;
+impl<'a> Int8Product<'a> {
+    /// # Panics
+    /// Where the two have another K.
+    pub(crate) fn new(rows: Int8Rows<'a>, weights: Int8Weights<'a>) -> Self {
         assert_eq!(rows.k, weights.k, "activations and weights have the same K");
-        for_each_tile(rows.len(), rows.k, I::TILE_ROWS, panels, |tile| {
-            int8_tile(isa, &rows, &weights, &tile, &mut epilogue);
-        });
+        Self { rows, weights }
+    }
+
+    /// The weight channels of each vector of a panel.
+    pub(crate) fn channels(&self, panel: usize) -> [Range<usize>; 2] {
+        let columns = self.weights.columns;
+        columns.channels(columns.results(self.weights.n), self.place(panel))
     }
 }
 
-/// One tile, by its number of rows: `Body<rows, accumulator sets>`.
-fn int8_tile<I: Isa, E: Int8Epilogue>(
+impl Product for Int8Product<'_> {
+    type Sum = i32;
+
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.rows.k
+    }
+
+    fn panels(&self) -> usize {
+        self.weights.columns.panels(self.weights.n)
+    }
+
+    fn panel_cost(&self) -> usize {
+        // 16 bytes or 300 multiply-adds a nanosecond: what one core of a current server does.
+        let products = self.rows.k * PANEL;
+        (products / 16).max(self.rows.len() * products / 300)
+    }
+
+    fn place(&self, panel: usize) -> Place {
+        self.weights.columns.place(self.weights.n, panel)
+    }
+
+    fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<i32>) {
+        int8_tile(isa, &self.rows, self.weights.panel(tile.panels.start), tile, sums);
+    }
+}
+
+/// The sums of a tile's rows with one panel, by the number of rows: `Body<rows, accumulator sets>`. The panel is as long
+/// as the rows are: all of K, or a group of it.
+pub(super) fn int8_tile<I: Isa>(
     isa: I,
     rows: &Int8Rows<'_>,
-    weights: &Int8Weights<'_>,
+    panel: &[u8],
     tile: &Tile,
-    epilogue: &mut E,
+    sums: &mut TileSums<i32>,
 ) {
-    let panel = weights.panel(tile.panel);
-    let place = weights.columns.place(weights.n, tile.panel);
     let prefetch = Prefetch::new(panel.as_ptr(), panel.len(), QUAD, tile);
     macro_rules! call {
         ($($rows:literal x $sets:literal),*) => {
             match tile.rows.len() {
-                $($rows => isa.call(Body::<_, $rows, $sets> {
-                    panel, rows, first: tile.rows.start, place, prefetch, epilogue,
+                $($rows => isa.call(Body::<$rows, $sets> {
+                    panel, rows, first: tile.rows.start, prefetch, sums,
                 }),)*
                 _ => unreachable!("tiles have 1 to 12 rows"),
             }
@@ -172,21 +194,20 @@ fn int8_tile<I: Isa, E: Int8Epilogue>(
     call!(1 x 8, 2 x 4, 3 x 4, 4 x 2, 5 x 2, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1);
 }
 
-struct Body<'a, E, const ROWS: usize, const SETS: usize> {
+struct Body<'a, const ROWS: usize, const SETS: usize> {
     panel: &'a [u8],
     rows: &'a Int8Rows<'a>,
     first: usize,
-    place: Place,
     prefetch: Prefetch,
-    epilogue: &'a mut E,
+    sums: &'a mut [RowSums<i32>],
 }
 
-impl<E: Int8Epilogue, const ROWS: usize, const SETS: usize> Kernel for Body<'_, E, ROWS, SETS> {
+impl<const ROWS: usize, const SETS: usize> Kernel for Body<'_, ROWS, SETS> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { panel, rows, first, place, mut prefetch, epilogue } = self;
+        let Self { panel, rows, first, mut prefetch, sums: to } = self;
         let (k, stride) = (rows.k, rows.stride);
         assert_eq!(panel.len(), int8_panel_len(k));
         let Some(sums) = rows.sums[first..].first_chunk::<ROWS>() else {
@@ -229,18 +250,17 @@ impl<E: Int8Epilogue, const ROWS: usize, const SETS: usize> Kernel for Body<'_, 
             // SAFETY: the panel's last quad, and as many quads on the stack, 4 bytes apart.
             unsafe { step(isa, weights, base, 4, &mut acc[0]) };
         }
-        let mut sums = [[[0; LANES]; 2]; ROWS];
-        for (r, sums) in sums.iter_mut().enumerate() {
-            for (v, sums) in sums.iter_mut().enumerate() {
+        let Some(to) = to.first_chunk_mut::<ROWS>() else {
+            unreachable!("a tile's sums have room for its rows")
+        };
+        for (r, to) in to.iter_mut().enumerate() {
+            for (v, to) in to.iter_mut().enumerate() {
                 let mut total = acc[0][r][v];
                 for set in &acc[1..] {
                     total = isa.add_i32(total, set[r][v]);
                 }
-                isa.store_i32(total, sums);
+                isa.store_i32(total, to);
             }
-        }
-        for (r, sums) in sums.iter().enumerate() {
-            epilogue.store(isa, first + r, place, [isa.load_i32(&sums[0]), isa.load_i32(&sums[1])]);
         }
     }
 }

@@ -2,7 +2,12 @@
 
 use super::*;
 use crate::{
-    linear::{epilogue::Int8ToI32, output::OutputRows, pack::pack_int8_panel},
+    linear::{
+        epilogue::{Epilogue, Int8ToI32},
+        output::OutputRows,
+        pack::pack_int8_panel,
+        product::Multiply,
+    },
     simd::{Tier, random::Random},
 };
 
@@ -52,10 +57,9 @@ impl Case {
         let (bytes, sums) = (self.packed(), self.sums(tier));
         let mut out = vec![i32::MIN; self.m * self.n];
         let weights = Int8Weights::new(&bytes, self.n, self.k, self.columns);
-        tier.run(Int8Linear {
-            rows: Int8Rows::new(&self.a, self.stride, self.k, &sums),
-            weights,
-            panels: 0..weights.panels(),
+        tier.run(Multiply {
+            product: Int8Product::new(Int8Rows::new(&self.a, self.stride, self.k, &sums), weights),
+            panels: 0..self.columns.panels(self.n),
             epilogue: Int8ToI32 { out: OutputRows::new(&mut out, self.m, self.n, self.n) },
         });
         out
@@ -150,9 +154,9 @@ fn a_range_of_panels_leaves_the_others_alone() {
     for tier in Tier::available() {
         let (bytes, sums) = (case.packed(), case.sums(tier));
         let mut out = vec![i32::MIN; 13 * 100];
-        tier.run(Int8Linear {
-            rows: Int8Rows::new(&case.a, case.stride, case.k, &sums),
-            weights: Int8Weights::new(&bytes, case.n, case.k, case.columns),
+        let weights = Int8Weights::new(&bytes, case.n, case.k, case.columns);
+        tier.run(Multiply {
+            product: Int8Product::new(Int8Rows::new(&case.a, case.stride, case.k, &sums), weights),
             panels: 1..3,
             epilogue: Int8ToI32 { out: OutputRows::new(&mut out, 13, 100, 100) },
         });
@@ -169,9 +173,11 @@ fn a_range_of_panels_leaves_the_others_alone() {
 fn gated_panels_hold_gate_and_up_of_the_same_columns() {
     /// Writes gate minus 3 times up: tells the two apart.
     struct Difference<'a>(OutputRows<'a, i32>);
-    impl Int8Epilogue for Difference<'_> {
+    impl Epilogue for Difference<'_> {
+        type Sum = i32;
         #[inline(always)]
-        fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, acc: [I::I32; 2]) {
+        fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<i32>) {
+            let acc = [isa.load_i32(&sums[0]), isa.load_i32(&sums[1])];
             let up = isa.add_i32(isa.add_i32(acc[1], acc[1]), acc[1]);
             isa.store_i32_partial(isa.sub_i32(acc[0], up), self.0.segment(row, place.column, place.valid));
         }
@@ -184,10 +190,9 @@ fn gated_panels_hold_gate_and_up_of_the_same_columns() {
             let (bytes, sums) = (case.packed(), case.sums(tier));
             let mut out = vec![0; 3 * half];
             let weights = Int8Weights::new(&bytes, case.n, case.k, case.columns);
-            tier.run(Int8Linear {
-                rows: Int8Rows::new(&case.a, case.stride, case.k, &sums),
-                weights,
-                panels: 0..weights.panels(),
+            tier.run(Multiply {
+                product: Int8Product::new(Int8Rows::new(&case.a, case.stride, case.k, &sums), weights),
+                panels: 0..case.columns.panels(case.n),
                 epilogue: Difference(OutputRows::new(&mut out, 3, half, half)),
             });
             for (i, &got) in out.iter().enumerate() {

@@ -1,7 +1,9 @@
 //! Linear layers with packed weights.
 //!
-//! `packed` makes the weights' panels, `int8` and `float` multiply tiles of rows with them, `finish` is what happens to
-//! a tile on its way out. Tasks share a product by panels, so every number of rows, one included, uses all threads.
+//! `packed` makes the weights' panels; `int8` and `float` multiply tiles of rows with them and `scaled` gives integer
+//! sums their scales (each a [`Product`](product::Product)); `finish` is what happens to a tile on its way out (an
+//! [`Epilogue`](epilogue::Epilogue)). Tasks share a product by panels, so every number of rows, one included, uses all
+//! threads.
 
 pub(crate) mod blocks;
 pub(crate) mod epilogue;
@@ -11,6 +13,8 @@ pub(crate) mod int8;
 pub(crate) mod output;
 pub(crate) mod pack;
 mod packed;
+pub(crate) mod product;
+mod scaled;
 
 pub use packed::CpuPacked;
 
@@ -20,17 +24,18 @@ use crate::{
     stream::CpuStream,
     view::{Reader, Writer, read, with_float, write},
 };
-use epilogue::{Int8Epilogue, Int8ToI32};
-use finish::{Finish, Scaled};
-use float::{FloatLinear, FloatRows, FloatWeights};
+use epilogue::{Epilogue, Int8ToI32};
+use finish::Finish;
+use float::{FloatProduct, FloatRows, FloatWeights};
 use halite_hal::{DType, Element, Result, Storage, Tensor};
 use halite_kernels::{
     Checked, Support,
     linear::{ActivationFormat, Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
 };
-use int8::{Int8Linear, Int8Rows, Int8Weights, SumRows};
+use int8::{Int8Product, Int8Rows, Int8Weights, SumRows};
 use output::OutputRows;
-use std::ops::Range;
+use product::{Multiply, Product};
+use scaled::Scaled;
 
 impl Linear for Cpu {
     type Packed = CpuPacked;
@@ -87,9 +92,11 @@ impl Cpu {
     /// The bare sums of an INT8 product.
     fn int8_sums(&self, stream: &mut CpuStream, args: &LinearArgs<'_, Cpu>, q: &Tensor<Cpu>) -> Result<()> {
         let q = read::<i8>(q)?;
+        let panels = args.weights.panels().read(0..args.weights.panels().len())?;
         let mut out = write::<i32>(args.out)?;
-        let out = rows_of(&mut out);
-        self.int8_product(stream, args.weights, &q, out, |out| Int8ToI32 { out })
+        let product = self.int8_product(stream, args.weights, &panels, &q)?;
+        self.share(product, rows_of(&mut out), |out| Int8ToI32 { out });
+        Ok(())
     }
 
     /// An INT8 product with scales and epilogue.
@@ -101,38 +108,33 @@ impl Cpu {
         scales: &Tensor<Cpu>,
     ) -> Result<()> {
         let (q, a_scale) = (read::<i8>(q)?, read::<f32>(scales)?);
+        let panels = args.weights.panels().read(0..args.weights.panels().len())?;
         let epilogue = EpilogueReads::<T>::new(args)?;
         let mut out = write::<T>(args.out)?;
-        let out = rows_of(&mut out);
-        self.int8_product(stream, args.weights, &q, out, |out| Scaled {
-            a_scale: a_scale.data(),
-            w_scale: args.weights.scales(),
-            finish: epilogue.finish(args, out),
-        })
+        let sums = self.int8_product(stream, args.weights, &panels, &q)?;
+        let product = Scaled { sums, a_scale: a_scale.data(), w_scale: args.weights.scales() };
+        self.share(product, rows_of(&mut out), |out| epilogue.finish(args, out));
+        Ok(())
     }
 
-    fn int8_product<'a, T: Send, E: Int8Epilogue>(
+    /// Activations and weights; the rows' sums are made in scratch memory.
+    fn int8_product<'a>(
         &self,
-        stream: &mut CpuStream,
+        stream: &'a mut CpuStream,
         packed: &CpuPacked,
-        q: &Reader<'_, i8>,
-        out: OutputRows<'a, T>,
-        epilogue: impl Fn(OutputRows<'a, T>) -> E + Sync,
-    ) -> Result<()> {
+        panels: &'a [u8],
+        q: &'a Reader<'_, i8>,
+    ) -> Result<Int8Product<'a>> {
         let (layout, k) = (q.rows, packed.as_ref().in_features);
         let workspace = self.linear_workspace(packed, layout.outer);
         let sums: &mut [i32] = bytemuck::cast_slice_mut(stream.scratch("linear", workspace)?);
         let (values, stride) = (q.data(), layout.outer_stride);
         self.tier().run(SumRows { values, stride, k, sums });
         let rows = Int8Rows::new(values, stride, k, sums);
-        let panels = packed.panels().read(0..packed.panels().len())?;
-        let weights = Int8Weights::new(&panels, packed.as_ref().weight_rows(), k, packed.columns());
-        // 16 bytes or 300 multiply-adds a nanosecond: what one core of a current server does.
-        let panel = (k * pack::PANEL / 16).max(layout.outer * k * pack::PANEL / 300);
-        self.share_panels(weights.panels(), panel, &out, |panels, out| {
-            self.tier().run(Int8Linear { rows, weights, panels, epilogue: epilogue(out) });
-        });
-        Ok(())
+        Ok(Int8Product::new(
+            rows,
+            Int8Weights::new(panels, packed.as_ref().weight_rows(), k, packed.columns()),
+        ))
     }
 
     fn float<S: StoredFloat + Element, T: StoredFloat + Element>(
@@ -143,35 +145,32 @@ impl Cpu {
         let x = read::<f32>(x)?;
         let epilogue = EpilogueReads::<T>::new(args)?;
         let mut out = write::<T>(args.out)?;
-        let out = rows_of(&mut out);
-        let (layout, k) = (x.rows, args.weights.as_ref().in_features);
-        let rows = FloatRows::new(x.data(), layout.outer, layout.outer_stride, k);
+        let (layout, spec) = (x.rows, args.weights.as_ref());
+        let rows = FloatRows::new(x.data(), layout.outer, layout.outer_stride, spec.in_features);
         let panels = args.weights.panels().read(0..args.weights.panels().len())?;
         let panels: &[S] = bytemuck::cast_slice(&panels);
-        let weights =
-            FloatWeights::new(panels, args.weights.as_ref().weight_rows(), k, args.weights.columns());
-        // 16 bytes or 60 multiply-adds a nanosecond.
-        let panel = (k * pack::PANEL * size_of::<S>() / 16).max(layout.outer * k * pack::PANEL / 60);
-        self.share_panels(weights.panels(), panel, &out, |panels, out| {
-            self.tier().run(FloatLinear { rows, weights, panels, epilogue: epilogue.finish(args, out) });
-        });
+        let weights = FloatWeights::new(panels, spec.weight_rows(), spec.in_features, args.weights.columns());
+        let product = FloatProduct::new(rows, weights);
+        self.share(product, rows_of(&mut out), |out| epilogue.finish(args, out));
         Ok(())
     }
 
-    /// Runs `product` for all of `panels`, in as many tasks as `nanoseconds` a panel are worth.
-    fn share_panels<'a, T: Send>(
+    /// Runs `product` over all panels, in as many tasks as they are worth.
+    fn share<'a, T: Send, P: Product + Copy + Sync, E: Epilogue<Sum = P::Sum>>(
         &self,
-        panels: usize,
-        nanoseconds: usize,
-        out: &OutputRows<'a, T>,
-        product: impl Fn(Range<usize>, OutputRows<'a, T>) + Sync,
+        product: P,
+        out: OutputRows<'a, T>,
+        epilogue: impl Fn(OutputRows<'a, T>) -> E + Sync,
     ) {
-        let per_task = self.team().units_per_task(panels, nanoseconds);
+        let panels = product.panels();
+        let per_task = self.team().units_per_task(panels, product.panel_cost());
         let tasks = (0..panels).step_by(per_task).map(|first| {
             // SAFETY: tasks take disjoint ranges of panels, and panels write disjoint columns.
             (first..panels.min(first + per_task), unsafe { out.alias() })
         });
-        self.team().each(tasks, |(panels, out)| product(panels, out));
+        self.team().each(tasks, |(panels, out)| {
+            self.tier().run(Multiply { product, panels, epilogue: epilogue(out) });
+        });
     }
 }
 

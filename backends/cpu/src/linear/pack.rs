@@ -7,8 +7,11 @@
 //!
 //! Lanes without a channel and the K tail of a quad hold weight 0. One layout serves every row count.
 
+use crate::simd::LANES;
+use std::ops::Range;
+
 /// Output channels of a panel: two vectors.
-pub(crate) const PANEL: usize = 32;
+pub(crate) const PANEL: usize = 2 * LANES;
 
 /// Which output channel sits in which lane of which panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,19 @@ impl Columns {
     pub(crate) fn place(self, n: usize, panel: usize) -> Place {
         let column = panel * self.width();
         Place { column, valid: self.results(n).saturating_sub(column).min(self.width()) }
+    }
+
+    /// The weight channels of each vector of a panel, lane after lane, as far as there are any. `place` is the panel's, of
+    /// `results` result columns in all.
+    pub(crate) const fn channels(self, results: usize, place: Place) -> [Range<usize>; 2] {
+        let (start, end) = (place.column, place.column + place.valid);
+        match self {
+            Self::Plain => {
+                let middle = if place.valid < LANES { end } else { start + LANES };
+                [start..middle, middle..end]
+            }
+            Self::Gated => [start..end, results + start..results + end],
+        }
     }
 
     /// The weight channel in a lane of a panel, if there is one.
@@ -132,6 +148,21 @@ mod tests {
                 }
                 assert_eq!(results, columns.results(n));
                 assert!(seen.iter().all(|&count| count == 1), "{columns:?} n {n}: {seen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_channels_of_a_vector_are_those_of_its_lanes() {
+        for columns in [Columns::Plain, Columns::Gated] {
+            for n in (0..=130).step_by(2) {
+                for panel in 0..columns.panels(n) {
+                    let lanes =
+                        |lanes: Range<usize>| lanes.filter_map(|lane| columns.channel(n, panel, lane));
+                    let [first, second] = columns.channels(columns.results(n), columns.place(n, panel));
+                    assert!(first.eq(lanes(0..LANES)), "{columns:?} n {n} panel {panel}");
+                    assert!(second.eq(lanes(LANES..PANEL)), "{columns:?} n {n} panel {panel}");
+                }
             }
         }
     }
