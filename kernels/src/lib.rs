@@ -15,6 +15,7 @@
 //! | [`embedding`] | table look-up by token id |
 //! | [`cache`] | the paged KV cache: write by slot, copy, import, export |
 //! | [`sampling`] | greedy and seeded sampling, log-probabilities |
+//! | [`top_k`] | the greatest or least elements of each row |
 //!
 //! Shapes are written `[rows, columns]`, outermost first; sizes and lengths are counted in elements unless a unit is
 //! named.
@@ -30,6 +31,7 @@ pub mod norm;
 pub mod quantize;
 pub mod rope;
 pub mod sampling;
+pub mod top_k;
 
 pub use backend::{Backend, Support};
 pub use check::Checked;

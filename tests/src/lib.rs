@@ -62,6 +62,7 @@ pub mod rope;
 mod run;
 pub mod sampling;
 pub mod tolerance;
+pub mod top_k;
 
 pub use case::{Failure, Fault, Group, Shown, Verdict};
 pub use run::{CASE_VARIABLE, Test, groups, repeat, run_test, suite};

@@ -59,6 +59,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(
             @family $device, sampling: greedy drawn random frequencies log_probs errors
         );
+        $crate::parity_tests!(@family $device, top_k: edges supports random errors);
     };
     (@invariance $device:expr) => {
         $crate::parity_tests!(@family $device, invariance: rows attention letter);

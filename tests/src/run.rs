@@ -3,7 +3,7 @@
 use crate::{
     activation, attention, cache,
     case::{Failure, Group},
-    device, embedding, invariance, linear, norm, quantize, rope, sampling,
+    device, embedding, invariance, linear, norm, quantize, rope, sampling, top_k,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -24,6 +24,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         quantize::groups,
         rope::groups,
         sampling::groups,
+        top_k::groups,
     ];
     families.into_iter().flat_map(|groups| groups()).collect()
 }

@@ -11,6 +11,7 @@ use halite_kernels::{
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{Rope, RopeSpec, RopeStyle},
+    top_k::{TopK, TopKSpec},
 };
 use halite_parity::{Fault, Verdict, attention, invariance, parity_tests};
 
@@ -52,6 +53,9 @@ fn what_a_decoder_needs_is_native() -> Verdict {
         }
         assert_eq!(cpu.linear_supports(&LinearSpec::w8a8(576, 1536)), Support::Native);
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            for spec in [TopKSpec::largest(50), TopKSpec::smallest(1)] {
+                assert_eq!(cpu.top_k_supports(&spec.with_dtype(dtype)), Support::Native);
+            }
             for (head_dim, block_size) in [(1, 1), (32, 7), (64, 16), (80, 32), (256, 128), (576, 256)] {
                 let kv = KvSpec::new(2, 3, head_dim).with_dtype(dtype).with_block_size(block_size);
                 assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");

@@ -33,6 +33,7 @@ mod simd;
 mod stream;
 mod team;
 mod threads;
+mod top_k;
 mod view;
 
 pub use attention::CpuAttentionPlan;

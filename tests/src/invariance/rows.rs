@@ -16,6 +16,7 @@ use halite_kernels::{
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
     quantize::{QuantizeArgs, QuantizeSpec},
     sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
+    top_k::{TopKArgs, TopKSpec},
 };
 use std::ops::Range;
 
@@ -32,6 +33,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("quantisation", quantize),
         ("activations", activation),
         ("sampling and log-probabilities", sampling),
+        ("top-k", top_k),
     ]
 }
 
@@ -208,6 +210,25 @@ fn sampling<B: Backend>(device: &B) -> Verdict {
         device.log_probs(stream, args.check()?)?;
         out.read_bytes(stream)
     })
+}
+
+fn top_k<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let x = input::<B>(stream, 301)?;
+    for spec in [TopKSpec::largest(20), TopKSpec::smallest(300)] {
+        for want_ids in [false, true] {
+            same_rows(&format!("{spec:?}"), spec.k * 4, |rows| {
+                let dims = [rows.len(), spec.k];
+                let values = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
+                let ids = Guarded::<B>::output(stream, DType::I32, &dims, Layout::Dense)?;
+                let x = x.narrow(0, rows)?;
+                let args = TopKArgs { spec: &spec, x: &x, values: &values.view, ids: &ids.view };
+                device.top_k(stream, args.check()?)?;
+                if want_ids { ids.read_bytes(stream) } else { values.read_bytes(stream) }
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// A backend with IEEE division follows the documented F32 formula to the bit, on every kind of row.

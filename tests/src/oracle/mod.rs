@@ -12,3 +12,4 @@ pub mod norm;
 pub mod quantize;
 pub mod rope;
 pub mod sampling;
+pub mod top_k;

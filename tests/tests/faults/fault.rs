@@ -80,6 +80,12 @@ pub(crate) enum Fault {
     SamplingBatchVariant,
     LogProbClampsTarget,
     LogProbLogits,
+    TopKTieHigher,
+    TopKNanFirst,
+    TopKTail,
+    TopKUnsorted,
+    TopKWrongEnd,
+    TopKBatchVariant,
 }
 
 use Fault::*;
@@ -163,4 +169,10 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     (SamplingBatchVariant, &["invariance/rows"]),
     (LogProbClampsTarget, &["sampling/log_probs"]),
     (LogProbLogits, &["sampling/log_probs"]),
+    (TopKTieHigher, &["top_k/edges", "top_k/supports"]),
+    (TopKNanFirst, &["top_k/edges"]),
+    (TopKTail, &["top_k/edges"]),
+    (TopKUnsorted, &["top_k/edges"]),
+    (TopKWrongEnd, &["top_k/edges"]),
+    (TopKBatchVariant, &["invariance/rows"]),
 ];

@@ -5,6 +5,7 @@ mod device;
 mod fault;
 mod linear;
 mod rows;
+mod top_k;
 
 use device::Exact;
 use fault::FAULTS;
@@ -85,6 +86,7 @@ fn the_macro_makes_a_test_of_every_group() {
         ("quantize", sound::quantize::GROUPS),
         ("rope", sound::rope::GROUPS),
         ("sampling", sound::sampling::GROUPS),
+        ("top_k", sound::top_k::GROUPS),
     ]
     .into_iter()
     .flat_map(|(family, groups)| groups.iter().map(move |group| format!("{family}/{group}")))

@@ -1,12 +1,16 @@
 //! `RMSNormalization`, `RotaryEmbedding`, `Softmax` and `TopK`.
 
-use crate::{around, fixture::Fixture};
+use crate::{
+    around,
+    fixture::{Array, Fixture},
+};
 use halite_hal::Tensor;
 use halite_kernels::{
     Backend, DType,
     norm::{NormArgs, NormKind, NormOut, NormSpec},
     rope::RopeStyle,
-    sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
+    sampling::LogProbArgs,
+    top_k::{TopKArgs, TopKSpec},
 };
 use halite_parity::{Fault, Verdict, judge::judge, oracle, tolerance::Bound};
 
@@ -107,30 +111,41 @@ pub(crate) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdi
     judge(&fixture.name, &[logs.len()], &got, &around(&logs, &expected))
 }
 
+/// The operator, the rows, their columns, and the published columns and values. The axis is the innermost one.
+fn top_k(fixture: &Fixture) -> Result<(TopKSpec, Array, Array, Array), Fault> {
+    let (x, values, ids) =
+        (fixture.array("input.0")?, fixture.array("output.0")?, fixture.array("output.1")?);
+    let k = fixture.array("input.1")?.values[0] as usize;
+    let smallest = fixture.attribute("largest") == Some(0.0);
+    let spec = if smallest { TopKSpec::smallest(k) } else { TopKSpec::largest(k) };
+    Ok((spec, x, values, ids))
+}
+
+fn exact(values: &[f64]) -> Vec<Bound> {
+    values.iter().map(|&value| Bound::exact(value)).collect()
+}
+
 pub(crate) fn top_k_oracle(fixture: &Fixture) -> Verdict {
-    let (x, ids) = (fixture.array("input.0")?, fixture.array("output.1")?);
-    let (columns, k) = (x.dims[x.dims.len() - 1], ids.dims[ids.dims.len() - 1]);
-    let ranked = x
-        .values
-        .chunks_exact(columns)
-        .flat_map(|row| oracle::sampling::ranking(row).into_iter().take(k).map(|id| Bound::exact(id as f64)));
+    let (spec, x, _, ids) = top_k(fixture)?;
+    let columns = x.dims[x.dims.len() - 1];
+    let ranked = x.values.chunks_exact(columns).flat_map(|row| {
+        oracle::top_k::ranking(spec.order, row).into_iter().take(spec.k).map(|id| Bound::exact(id as f64))
+    });
     judge(&fixture.name, &ids.dims, &ids.values, &ranked.collect::<Vec<_>>())
 }
 
-/// The first of the published ids is the greedy choice.
 pub(crate) fn top_k_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
-    let (x, ids) = (fixture.array("input.0")?, fixture.array("output.1")?);
-    let (columns, k) = (x.dims[x.dims.len() - 1], ids.dims[ids.dims.len() - 1]);
-    let rows = x.values.len() / columns;
-    let mut plan = device.sampling_plan(&SamplingSpec::new(columns), rows)?;
-    let params = vec![SamplingParams::greedy(); rows];
-    let step = SamplingStep { params: &params }.check(&plan)?;
-    device.sampling_update(stream, &mut plan, &step)?;
-    let logits = Tensor::<B>::from_slice(stream, &x.floats(), &[rows, columns])?;
-    let out = Tensor::<B>::new(device, DType::I32, &[rows])?;
-    device.sample(stream, SamplingArgs { plan: &plan, logits: &logits, ids: &out }.check()?)?;
-    let got: Vec<f64> = out.to_vec::<i32>(stream)?.into_iter().map(f64::from).collect();
-    let first: Vec<Bound> = ids.values.chunks_exact(k).map(|ids| Bound::exact(ids[0])).collect();
-    judge(&fixture.name, &[rows], &got, &first)
+    let (spec, x, values, ids) = top_k(fixture)?;
+    let columns = x.dims[x.dims.len() - 1];
+    let (rows, k) = (x.values.len() / columns, spec.k);
+    let input = Tensor::<B>::from_slice(stream, &x.floats(), &[rows, columns])?;
+    let best = Tensor::<B>::new(device, DType::F32, &[rows, k])?;
+    let places = Tensor::<B>::new(device, DType::I32, &[rows, k])?;
+    let args = TopKArgs { spec: &spec, x: &input, values: &best, ids: &places };
+    device.top_k(stream, args.check()?)?;
+    let got: Vec<f64> = places.to_vec::<i32>(stream)?.into_iter().map(f64::from).collect();
+    judge(&fixture.name, &[rows, k], &got, &exact(&ids.values))?;
+    let got: Vec<f64> = best.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
+    judge(&fixture.name, &[rows, k], &got, &exact(&values.values))
 }
