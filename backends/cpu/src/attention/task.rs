@@ -1,21 +1,18 @@
 //! One task: a KV head of a sequence, and some of its query rows.
 
 use super::{
-    Task,
-    stage::{KvBlocks, Part, PartShape, Stage, stage_query},
+    plan::Task,
+    source::{Piece, Source, Staged, pieces},
+    stage::{Part, PartShape, stage_query},
     state::{Line, MAX_ROWS, State},
     tile::{PartTile, SCORE_LINES},
 };
 use crate::{
-    cache::CpuKvCache,
     linear::output::OutputRows,
-    simd::{Isa, Kernel, LANES, StoredFloat},
+    simd::{Isa, Kernel},
     view::Rows,
 };
-use halite_kernels::{
-    attention::{AttentionSpec, Mask},
-    cache::KvCacheInfo,
-};
+use halite_kernels::attention::{AttentionSpec, Mask};
 use std::ops::Range;
 
 /// Sizes of a task's scratch memory.
@@ -24,19 +21,22 @@ pub(super) struct TaskShape {
     part: PartShape,
     /// Query rows at most.
     rows: usize,
+    /// Lines that staging a part takes beside it.
+    staging: usize,
 }
 
 impl TaskShape {
-    /// For up to `tokens` query tokens. The spec is one that the backend supports.
-    pub(super) fn new(spec: &AttentionSpec, tokens: usize) -> Self {
+    /// For up to `tokens` query tokens and a source that asks for `staging` lines. The spec is one that the backend
+    /// supports.
+    pub(super) fn new(spec: &AttentionSpec, tokens: usize, staging: usize) -> Self {
         let part = PartShape::new(spec.kv.head_dim, spec.kv.value_head_dim, spec.kv_split);
-        TaskShape { part, rows: tokens.saturating_mul(spec.group()) }
+        TaskShape { part, rows: tokens.saturating_mul(spec.group()), staging }
     }
 
     /// Lines of scratch memory; saturated, as are all sizes here, where they overflow.
     pub(super) fn lines(&self) -> usize {
         let states = self.tiles().saturating_mul(self.state_lines());
-        [SCORE_LINES, self.query_lines(), states]
+        [self.staging, SCORE_LINES, self.query_lines(), states]
             .into_iter()
             .fold(self.part.part_lines(), usize::saturating_add)
     }
@@ -59,73 +59,15 @@ impl TaskShape {
     }
 }
 
-/// One layer of the cache.
-pub(super) struct Layer<'a, T> {
-    pub(super) cache: &'a CpuKvCache,
-    pub(super) keys: &'a [T],
-    pub(super) values: &'a [T],
-}
-
-/// One head of one sequence in a layer.
-struct SequenceBlocks<'a, T> {
-    layer: &'a Layer<'a, T>,
-    /// Block ids, checked against the cache.
-    table: &'a [i32],
-    kv_head: usize,
-}
-
-impl<T> SequenceBlocks<'_, T> {
-    /// A head's elements in the sequence's n-th block; `block` elements a block, `head` a head.
-    #[inline(always)]
-    fn head<'m>(&self, memory: &'m [T], n: usize, block: usize) -> &'m [T] {
-        let head = block / self.layer.cache.spec().kv_heads;
-        &memory[self.table[n] as usize * block + self.kv_head * head..][..head]
-    }
-}
-
-impl<T: StoredFloat> KvBlocks for SequenceBlocks<'_, T> {
-    type Element = T;
-
-    #[inline(always)]
-    fn keys(&self, block: usize) -> &[T] {
-        self.head(self.layer.keys, block, self.layer.cache.key_block())
-    }
-
-    #[inline(always)]
-    fn values(&self, block: usize) -> &[T] {
-        self.head(self.layer.values, block, self.layer.cache.value_block())
-    }
-}
-
-/// What of a part is staged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    /// The part's first position.
-    start: usize,
-    /// Positions left out at its beginning: whole vectors.
-    from: usize,
-    /// Positions of the part, those left out included.
-    len: usize,
-}
-
-/// The parts, of `positions` each, in which some row sees something. The others would leave every state as it is, so
-/// leaving them out changes no bit.
-fn pieces(seen: Range<usize>, positions: usize) -> impl Iterator<Item = Piece> {
-    (seen.start / positions * positions..seen.end).step_by(positions).map(move |start| Piece {
-        start,
-        from: seen.start.saturating_sub(start) / LANES * LANES,
-        len: positions.min(seen.end - start),
-    })
-}
-
 /// Runs a task.
-pub(super) struct Attend<'a, 'o, T> {
+pub(super) struct Attend<'a, 'o, S> {
     pub(super) spec: &'a AttentionSpec,
     pub(super) shape: TaskShape,
     pub(super) task: &'a Task,
     /// The sequence's row of the block table.
     pub(super) table: &'a [i32],
-    pub(super) layer: &'a Layer<'a, T>,
+    /// Its keys and values.
+    pub(super) source: &'a S,
     pub(super) q: &'a [f32],
     pub(super) q_rows: Rows,
     /// `[tokens, query_heads · value_head_dim]`
@@ -138,7 +80,7 @@ pub(super) struct Attend<'a, 'o, T> {
     pub(super) lines: &'a mut [Line],
 }
 
-impl<T: StoredFloat> Kernel for Attend<'_, '_, T> {
+impl<S: Source> Kernel for Attend<'_, '_, S> {
     type Output = ();
 
     #[inline(always)]
@@ -147,6 +89,7 @@ impl<T: StoredFloat> Kernel for Attend<'_, '_, T> {
         let rows = self.task.tokens.len() * group;
         let head_dim = self.spec.kv.head_dim;
         let (part_lines, rest) = std::mem::take(&mut self.lines).split_at_mut(shape.part.part_lines());
+        let (staging, rest) = rest.split_at_mut(shape.staging);
         let (scores, rest) = rest.split_at_mut(SCORE_LINES);
         let (queries, states) = rest.split_at_mut(shape.query_lines());
         let queries: &mut [f32] = bytemuck::cast_slice_mut(queries);
@@ -161,11 +104,10 @@ impl<T: StoredFloat> Kernel for Attend<'_, '_, T> {
 
         // From the first row's first position to the last row's last.
         let seen = self.visible(0).start..self.visible(rows.saturating_sub(1)).end;
-        for Piece { start, from, len } in pieces(seen, shape.part.positions()) {
+        for piece @ Piece { start, len, .. } in pieces(seen, shape.part.positions()) {
             let mut part = Part::new(shape.part, part_lines);
-            let blocks = SequenceBlocks { layer: self.layer, table: self.table, kv_head: self.task.kv_head };
-            let block_size = self.spec.kv.block_size;
-            isa.call(Stage { part: &mut part, start, from, len, block_size, blocks });
+            let staged = Staged { table: self.table, kv_head: self.task.kv_head, piece };
+            self.source.stage(isa, staged, &mut part, &mut *staging);
             for (tile, lines) in self.tiles(states) {
                 let visible: [Range<usize>; MAX_ROWS] = std::array::from_fn(|row| {
                     let visible = self.visible(tile.start + row);
@@ -188,7 +130,7 @@ impl<T: StoredFloat> Kernel for Attend<'_, '_, T> {
     }
 }
 
-impl<T: StoredFloat> Attend<'_, '_, T> {
+impl<S: Source> Attend<'_, '_, S> {
     /// The query head of a row: rows are tokens, then the heads that share the KV head.
     fn query_head(&self, row: usize) -> usize {
         let group = self.spec.group();
@@ -210,7 +152,7 @@ impl<T: StoredFloat> Attend<'_, '_, T> {
     fn tiles<'l>(
         &self,
         states: &'l mut [Line],
-    ) -> impl Iterator<Item = (Range<usize>, &'l mut [Line])> + use<'l, T> {
+    ) -> impl Iterator<Item = (Range<usize>, &'l mut [Line])> + use<'l, S> {
         let rows = self.task.tokens.len() * self.spec.group();
         let lines = states.chunks_mut(self.shape.state_lines());
         (0..rows).step_by(MAX_ROWS).map(move |start| start..rows.min(start + MAX_ROWS)).zip(lines)
@@ -229,32 +171,6 @@ impl<T: StoredFloat> Attend<'_, '_, T> {
                     to.segment(token, head, 1)[0] = log_sum_exp;
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_are_what_a_window_needs_and_no_more() {
-        let piece = |start, from, len| Piece { start, from, len };
-        for (seen, expected) in [
-            (0..0, vec![]),
-            (0..1, vec![piece(0, 0, 1)]),
-            (0..65, vec![piece(0, 0, 64), piece(64, 0, 1)]),
-            (63..64, vec![piece(0, 48, 64)]),
-            (64..65, vec![piece(64, 0, 1)]),
-            (79..130, vec![piece(64, 0, 64), piece(128, 0, 2)]),
-            (80..130, vec![piece(64, 16, 64), piece(128, 0, 2)]),
-        ] {
-            assert_eq!(pieces(seen.clone(), 64).collect::<Vec<_>>(), expected, "{seen:?}");
-        }
-        // However long the sequence, a row with a window stages the window and less than a vector beside it.
-        for end in 100_000..100_600 {
-            let staged: usize = pieces(end - 512..end, 256).map(|piece| piece.len - piece.from).sum();
-            assert!((512..512 + LANES).contains(&staged), "{staged} positions up to {end}");
         }
     }
 }

@@ -1,0 +1,114 @@
+//! A plan: a step's tables, cut into tasks.
+
+use super::task::TaskShape;
+use halite_hal::{Error, Result};
+use halite_kernels::attention::{AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep};
+use std::ops::Range;
+
+/// A step's tables, and its tasks.
+#[derive(Debug)]
+pub struct CpuAttentionPlan {
+    pub(super) spec: AttentionSpec,
+    pub(super) capacity: AttentionCapacity,
+    kv_lens: Vec<u32>,
+    pub(super) block_table: Vec<i32>,
+    pub(super) tasks: Vec<Task>,
+    tokens: usize,
+    cut: TaskCut,
+}
+
+/// How large a task is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskCut {
+    /// Query rows at most.
+    pub(crate) rows: usize,
+    /// Lines of scratch memory that its [`Source`] asks for.
+    pub(crate) staging: usize,
+}
+
+/// Query tokens of one sequence, for one KV head.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub(super) sequence: usize,
+    pub(super) kv_head: usize,
+    /// Rows of the step's query tensor.
+    pub(super) tokens: Range<usize>,
+    /// Positions of the cache up to the first token's own; each next token has one more. Negative where the first
+    /// tokens see nothing.
+    pub(super) first_visible: i64,
+}
+
+impl AttentionPlan for CpuAttentionPlan {
+    fn spec(&self) -> &AttentionSpec {
+        &self.spec
+    }
+
+    fn capacity(&self) -> &AttentionCapacity {
+        &self.capacity
+    }
+
+    fn tokens(&self) -> usize {
+        self.tokens
+    }
+}
+
+impl CpuAttentionPlan {
+    /// A plan without a step. The spec is one that the backend supports.
+    pub(crate) fn new(spec: &AttentionSpec, capacity: &AttentionCapacity, cut: TaskCut) -> Self {
+        CpuAttentionPlan {
+            spec: spec.clone(),
+            capacity: *capacity,
+            kv_lens: Vec::new(),
+            block_table: Vec::new(),
+            tasks: Vec::new(),
+            tokens: 0,
+            cut,
+        }
+    }
+
+    fn task_tokens(&self) -> usize {
+        (self.cut.rows / self.spec.group()).max(1)
+    }
+
+    pub(super) fn task_shape(&self) -> TaskShape {
+        let tokens = self.task_tokens().min(self.capacity.max_tokens.max(1));
+        TaskShape::new(&self.spec, tokens, self.cut.staging)
+    }
+
+    /// Bytes of scratch memory; saturated for heads that no memory holds.
+    pub(crate) fn workspace(&self, threads: usize) -> u64 {
+        (threads as u64).saturating_mul(self.task_shape().bytes() as u64)
+    }
+
+    /// Refuses what no memory holds.
+    pub(crate) fn check_workspace(&self, operator: &'static str, threads: usize) -> Result<()> {
+        let (got, limit) = (self.workspace(threads), i64::MAX as u64);
+        if got > limit {
+            return Err(Error::Limit { operator, argument: "workspace bytes", got, limit });
+        }
+        Ok(())
+    }
+
+    /// Takes over a step's tables and cuts it into tasks.
+    pub(crate) fn update(&mut self, step: &AttentionStep<'_>) {
+        self.tokens = step.tokens();
+        self.kv_lens.clear();
+        self.kv_lens.extend_from_slice(step.kv_lens);
+        self.block_table.clear();
+        self.block_table.extend_from_slice(step.block_table);
+        let per_task = self.task_tokens();
+        self.tasks.clear();
+        for (sequence, (bounds, &kv_len)) in step.cu_seqlens.windows(2).zip(step.kv_lens).enumerate() {
+            let (start, end) = (bounds[0] as usize, bounds[1] as usize);
+            let first_visible = i64::from(kv_len) - (end - start) as i64 + 1;
+            // Late tokens see most, or as much as others: their tasks go first, so that the last ones to be claimed are short.
+            for first in (start..end).step_by(per_task).rev() {
+                let tokens = first..end.min(first + per_task);
+                let first_visible = first_visible + (first - start) as i64;
+                for kv_head in 0..self.spec.kv.kv_heads {
+                    self.tasks.push(Task { sequence, kv_head, tokens: tokens.clone(), first_visible });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Where a task's keys and values come from.
+
+use super::{
+    stage::{KvBlocks, Part, Stage},
+    state::Line,
+};
+use crate::{
+    cache::CpuKvCache,
+    simd::{Isa, LANES, StoredFloat},
+};
+use halite_kernels::cache::KvCacheInfo;
+use std::ops::Range;
+
+/// What fills parts with keys and values, so that nothing after it knows how they are stored.
+pub(crate) trait Source: Sync {
+    /// Fills a part; `scratch` has as many lines as the plan was made with. Implementations are `#[inline(always)]`.
+    fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, scratch: &mut [Line]);
+}
+
+/// Which part of which head of which sequence is staged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Staged<'a> {
+    /// The sequence's row of the block table: block ids, checked against the cache.
+    pub(crate) table: &'a [i32],
+    /// The KV head.
+    pub(crate) kv_head: usize,
+    /// Which positions.
+    pub(crate) piece: Piece,
+}
+
+/// One layer of a cache with keys and values of their own.
+pub(super) struct Layer<'a, T> {
+    pub(super) cache: &'a CpuKvCache,
+    pub(super) keys: &'a [T],
+    pub(super) values: &'a [T],
+}
+
+/// One head of one sequence in a layer.
+struct SequenceBlocks<'a, T> {
+    layer: &'a Layer<'a, T>,
+    /// Block ids, checked against the cache.
+    table: &'a [i32],
+    kv_head: usize,
+}
+
+impl<T> SequenceBlocks<'_, T> {
+    /// A head's elements in the sequence's n-th block; `block` elements a block, `head` a head.
+    #[inline(always)]
+    fn head<'m>(&self, memory: &'m [T], n: usize, block: usize) -> &'m [T] {
+        let head = block / self.layer.cache.spec().kv_heads;
+        &memory[self.table[n] as usize * block + self.kv_head * head..][..head]
+    }
+}
+
+impl<T: StoredFloat> KvBlocks for SequenceBlocks<'_, T> {
+    type Element = T;
+
+    #[inline(always)]
+    fn keys(&self, block: usize) -> &[T] {
+        self.head(self.layer.keys, block, self.layer.cache.key_block())
+    }
+
+    #[inline(always)]
+    fn values(&self, block: usize) -> &[T] {
+        self.head(self.layer.values, block, self.layer.cache.value_block())
+    }
+}
+
+impl<T: StoredFloat> Source for Layer<'_, T> {
+    #[inline(always)]
+    fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, _scratch: &mut [Line]) {
+        let Staged { table, kv_head, piece: Piece { start, from, len } } = staged;
+        let blocks = SequenceBlocks { layer: self, table, kv_head };
+        let block_size = self.cache.spec().block_size;
+        isa.call(Stage { part, start, from, len, block_size, blocks });
+    }
+}
+
+/// What of a part is staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The part's first position.
+    pub(crate) start: usize,
+    /// Positions left out at its beginning: whole vectors.
+    pub(crate) from: usize,
+    /// Positions of the part, those left out included.
+    pub(crate) len: usize,
+}
+
+/// The parts, of `positions` each, in which some row sees something. The others would leave every state as it is, so
+/// leaving them out changes no bit.
+pub(super) fn pieces(seen: Range<usize>, positions: usize) -> impl Iterator<Item = Piece> {
+    (seen.start / positions * positions..seen.end).step_by(positions).map(move |start| Piece {
+        start,
+        from: seen.start.saturating_sub(start) / LANES * LANES,
+        len: positions.min(seen.end - start),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_what_a_window_needs_and_no_more() {
+        let piece = |start, from, len| Piece { start, from, len };
+        for (seen, expected) in [
+            (0..0, vec![]),
+            (0..1, vec![piece(0, 0, 1)]),
+            (0..65, vec![piece(0, 0, 64), piece(64, 0, 1)]),
+            (63..64, vec![piece(0, 48, 64)]),
+            (64..65, vec![piece(64, 0, 1)]),
+            (79..130, vec![piece(64, 0, 64), piece(128, 0, 2)]),
+            (80..130, vec![piece(64, 16, 64), piece(128, 0, 2)]),
+        ] {
+            assert_eq!(pieces(seen.clone(), 64).collect::<Vec<_>>(), expected, "{seen:?}");
+        }
+        // However long the sequence, a row with a window stages the window and less than a vector beside it.
+        for end in 100_000..100_600 {
+            let staged: usize = pieces(end - 512..end, 256).map(|piece| piece.len - piece.from).sum();
+            assert!((512..512 + LANES).contains(&staged), "{staged} positions up to {end}");
+        }
+    }
+}
