@@ -2,7 +2,7 @@
 
 use crate::{
     activation::ActivationOps, attention::Attention, cache::KvCacheOps, embedding::Embedding, linear::Linear,
-    norm::Norm, quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
+    logits::LogitOps, norm::Norm, quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
 };
 use halite_hal::{Device, Error, Result};
 use std::fmt::Debug;
@@ -39,11 +39,31 @@ impl Support {
 
 /// A device with every operator family: what a model needs.
 pub trait Backend:
-    ActivationOps + Attention + KvCacheOps + Embedding + Linear + Norm + Quantize + Rope + Sampling + TopK
+    ActivationOps
+    + Attention
+    + KvCacheOps
+    + Embedding
+    + Linear
+    + LogitOps
+    + Norm
+    + Quantize
+    + Rope
+    + Sampling
+    + TopK
 {
 }
 
 impl<T> Backend for T where
-    T: ActivationOps + Attention + KvCacheOps + Embedding + Linear + Norm + Quantize + Rope + Sampling + TopK
+    T: ActivationOps
+        + Attention
+        + KvCacheOps
+        + Embedding
+        + Linear
+        + LogitOps
+        + Norm
+        + Quantize
+        + Rope
+        + Sampling
+        + TopK
 {
 }

@@ -14,6 +14,7 @@
 //! | [`activation`] | SiLU, GELU and their gated forms |
 //! | [`embedding`] | table look-up by token id |
 //! | [`cache`] | the paged KV cache: write by slot, copy, import, export |
+//! | [`logits`] | penalties, biases and grammar masks on logits |
 //! | [`sampling`] | greedy and seeded sampling, log-probabilities |
 //! | [`top_k`] | the greatest or least elements of each row |
 //!
@@ -27,6 +28,7 @@ pub mod cache;
 mod check;
 pub mod embedding;
 pub mod linear;
+pub mod logits;
 pub mod norm;
 pub mod quantize;
 pub mod rope;

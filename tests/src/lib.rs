@@ -52,6 +52,7 @@ pub mod embedding;
 pub mod invariance;
 pub mod judge;
 pub mod linear;
+pub mod logits;
 mod macros;
 pub mod norm;
 pub mod oracle;

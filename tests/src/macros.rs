@@ -53,6 +53,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(
             @family $device, linear: edges int8_exact epilogues supports random packed errors
         );
+        $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
         $crate::parity_tests!(@family $device, norm: edges fused extremes supports random errors);
         $crate::parity_tests!(@family $device, quantize: edges supports random errors);
         $crate::parity_tests!(@family $device, rope: edges supports random views errors);

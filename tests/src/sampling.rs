@@ -36,7 +36,7 @@ pub enum Logits {
     Huge,
 }
 
-const KINDS: [Logits; 7] =
+pub(crate) const KINDS: [Logits; 7] =
     [Logits::Peaked, Logits::Flat, Logits::Nans, Logits::Masked, Logits::Nothing, Logits::Tie, Logits::Huge];
 
 /// One step: a token for each row.

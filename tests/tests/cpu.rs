@@ -8,6 +8,7 @@ use halite_kernels::{
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
     cache::{BlockExport, KvCacheOps, KvSpec},
     linear::{Linear, LinearSpec, WeightFormat},
+    logits::{LogitOps, LogitsSpec},
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{Rope, RopeSpec, RopeStyle},
@@ -52,6 +53,7 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             assert_eq!(cpu.linear_supports(&LinearSpec::float(576, 1536, weights)), Support::Native);
         }
         assert_eq!(cpu.linear_supports(&LinearSpec::w8a8(576, 1536)), Support::Native);
+        assert_eq!(cpu.logits_supports(&LogitsSpec::new(150_000)), Support::Native);
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             for spec in [TopKSpec::largest(50), TopKSpec::smallest(1)] {
                 assert_eq!(cpu.top_k_supports(&spec.with_dtype(dtype)), Support::Native);

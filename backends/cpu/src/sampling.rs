@@ -217,16 +217,22 @@ fn draw(logits: &[f32], factor: f32, mass: &Mass, params: &SamplingParams) -> us
     }
     // Step 4.
     let target = f64::from(uniform(params.seed, params.position)) * kept_sum;
-    let mut running = 0.0;
+    let (mut running, mut last) = (0.0, mass.first);
     for at in 0..kept {
         while at >= known {
             known = sort_more(&mut ids);
         }
-        running += weight(ids[at]);
+        let weight = weight(ids[at]);
+        // Weights descend, and what weighs nothing is never drawn.
+        if weight == 0.0 {
+            break;
+        }
+        running += weight;
+        last = ids[at] as usize;
         if running > target {
-            return ids[at] as usize;
+            break;
         }
     }
-    // Rounding left the running sum a hair short of the target: the last one kept.
-    ids[..known].get(kept.saturating_sub(1)).map_or(mass.first, |&id| id as usize)
+    // Where rounding left the running sum a hair short of the target: the last that weighs anything.
+    last
 }

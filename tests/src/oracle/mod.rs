@@ -8,6 +8,7 @@ pub mod attention;
 pub mod cache;
 pub mod embedding;
 pub mod linear;
+pub mod logits;
 pub mod norm;
 pub mod quantize;
 pub mod rope;

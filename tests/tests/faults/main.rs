@@ -4,6 +4,7 @@ mod attention;
 mod device;
 mod fault;
 mod linear;
+mod logits;
 mod rows;
 mod top_k;
 
@@ -82,6 +83,7 @@ fn the_macro_makes_a_test_of_every_group() {
         ("embedding", sound::embedding::GROUPS),
         ("invariance", sound::invariance::GROUPS),
         ("linear", sound::linear::GROUPS),
+        ("logits", sound::logits::GROUPS),
         ("norm", sound::norm::GROUPS),
         ("quantize", sound::quantize::GROUPS),
         ("rope", sound::rope::GROUPS),

@@ -15,6 +15,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("BlockExport", "arguments of a call"),
     ("BlockImport", "arguments of a call"),
     ("Epilogue", "part of the arguments of a call, with a default"),
+    ("LogitsStep", "arguments of a step"),
     ("Positions", "arguments of a step"),
     ("SamplingStep", "arguments of a step"),
     ("SlotMapping", "arguments of a step"),
