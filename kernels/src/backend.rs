@@ -2,7 +2,7 @@
 
 use crate::{
     activation::ActivationOps, attention::Attention, cache::KvCacheOps, embedding::Embedding, linear::Linear,
-    logits::LogitOps, norm::Norm, quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
+    logits::LogitOps, moe::Moe, norm::Norm, quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
 };
 use halite_hal::{Device, Error, Result};
 use std::fmt::Debug;
@@ -45,6 +45,7 @@ pub trait Backend:
     + Embedding
     + Linear
     + LogitOps
+    + Moe
     + Norm
     + Quantize
     + Rope
@@ -60,6 +61,7 @@ impl<T> Backend for T where
         + Embedding
         + Linear
         + LogitOps
+        + Moe
         + Norm
         + Quantize
         + Rope

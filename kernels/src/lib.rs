@@ -15,6 +15,7 @@
 //! | [`embedding`] | table look-up by token id |
 //! | [`cache`] | the paged KV cache: write by slot, copy, import, export |
 //! | [`logits`] | penalties, biases and grammar masks on logits |
+//! | [`moe`] | mixture of experts: routing |
 //! | [`sampling`] | greedy and seeded sampling, log-probabilities |
 //! | [`top_k`] | the greatest or least elements of each row |
 //!
@@ -29,6 +30,7 @@ mod check;
 pub mod embedding;
 pub mod linear;
 pub mod logits;
+pub mod moe;
 pub mod norm;
 pub mod quantize;
 pub mod rope;

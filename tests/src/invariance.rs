@@ -2,6 +2,7 @@
 //! batch, and in any chunks.
 
 mod attention;
+mod moe;
 mod rows;
 
 use crate::{
@@ -15,6 +16,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::bodies("invariance", "rows", rows::bodies()),
         Group::bodies("invariance", "attention", attention::bodies()),
+        Group::bodies("invariance", "moe", moe::bodies()),
         Group::bodies(
             "invariance",
             "letter",
@@ -44,5 +46,6 @@ pub fn across<B: Backend>(left: &B, right: &B) -> Verdict {
 fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, Fault> {
     let mut prints = rows::prints(device)?;
     prints.extend(attention::prints(device)?);
+    prints.extend(moe::prints(device)?);
     Ok(prints)
 }

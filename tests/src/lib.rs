@@ -38,10 +38,12 @@
 //! | an operand at an odd address; an output full of NaN | every strided layout; every output |
 //! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
 //! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
+//! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |
+//! | 8 groups of one expert, top-2 inside each group | `moe/routing_groups` |
 //! | — | — |
 //! | merging partial states, sinks, INT8 KV | options that the attention contract does not have yet |
 //! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
-//! | routing, experts, clamped SwiGLU | the `moe` family |
+//! | experts, clamped SwiGLU | the `moe` family |
 
 pub mod activation;
 pub mod attention;
@@ -54,6 +56,7 @@ pub mod judge;
 pub mod linear;
 pub mod logits;
 mod macros;
+pub mod moe;
 pub mod norm;
 pub mod oracle;
 pub mod poison;

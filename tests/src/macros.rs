@@ -54,6 +54,9 @@ macro_rules! parity_tests {
             @family $device, linear: edges int8_exact epilogues supports random packed errors
         );
         $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
+        $crate::parity_tests!(
+            @family $device, moe: routing routing_groups routing_extremes routing_random errors
+        );
         $crate::parity_tests!(@family $device, norm: edges fused extremes supports random errors);
         $crate::parity_tests!(@family $device, quantize: edges supports random errors);
         $crate::parity_tests!(@family $device, rope: edges supports random views errors);
@@ -63,7 +66,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, top_k: edges supports random errors);
     };
     (@invariance $device:expr) => {
-        $crate::parity_tests!(@family $device, invariance: rows attention letter);
+        $crate::parity_tests!(@family $device, invariance: rows attention moe letter);
     };
     (@family $device:expr, $family:ident: $($group:ident)*) => {
         pub(crate) mod $family {

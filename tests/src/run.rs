@@ -3,7 +3,7 @@
 use crate::{
     activation, attention, cache,
     case::{Failure, Group},
-    device, embedding, invariance, linear, logits, norm, quantize, rope, sampling, top_k,
+    device, embedding, invariance, linear, logits, moe, norm, quantize, rope, sampling, top_k,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -21,6 +21,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         embedding::groups,
         linear::groups,
         logits::groups,
+        moe::groups,
         norm::groups,
         quantize::groups,
         rope::groups,

@@ -9,6 +9,8 @@
 //! | one addition or product | `u · \|result\|` | IEEE 754 |
 //! | a division, root or reciprocal | `4u · \|result\|` | 2.5 ULP, WGSL's bound for a division |
 //! | `exp(x)` | `(4 + 2\|x\|) · u`, relative | argument reduction by a product with log2(e) |
+//! | the logistic function | its `exp`, an addition and a division | `1 / (1 + exp(-x))` |
+//! | softmax | of each `exp` also the rounding of its argument `x - max`; a sum, a division | |
 //! | SiLU | `(8 + 2\|x\|) · u`, relative | its `exp` and its division |
 //! | GELU | `8u · \|x\|` | its factor `1 + erf` or `1 + tanh` lies in [0, 2] and has an absolute error |
 //! | an activation, of its argument's error | 1.13 times it | the largest slope of SiLU and of GELU |
@@ -91,6 +93,42 @@ impl Bound {
         let value = self.value / divisor;
         let error = self.error / divisor.abs();
         Bound { value, error: error + DIVISION * (value.abs() + error) }
+    }
+
+    /// One division.
+    pub fn divided_by(self, divisor: Bound) -> Self {
+        let value = self.value / divisor.value;
+        // Where the divisor may be as small as nothing, nothing is known of the quotient.
+        let least = (divisor.value.abs() - divisor.error).max(0.0);
+        let error = if self.error + divisor.error == 0.0 {
+            0.0
+        } else {
+            (self.error + value.abs() * divisor.error) / least
+        };
+        Bound { value, error: error + DIVISION * (value.abs() + error) + TINY }
+    }
+
+    /// `exp(self)`.
+    pub fn exp(self) -> Self {
+        let value = self.value.exp();
+        let relative = exponential(self.value) + self.error.exp_m1();
+        Bound { value, error: if value == 0.0 { TINY } else { value * relative + TINY } }
+    }
+
+    /// `1 / (1 + exp(-self))`.
+    pub fn sigmoid(self) -> Self {
+        let value = 1.0 / (1.0 + (-self.value).exp());
+        // Of the sum 1 + exp(-x) the share of the exponential is 1 - value.
+        let power = if self.value.is_finite() { exponential(self.value) * (1.0 - value) } else { 0.0 };
+        let error = if value < TINY { 0.0 } else { value * (power + U + DIVISION) };
+        Bound { value, error: error + self.error / 4.0 + TINY }
+    }
+
+    /// The sum of `terms`, none of them below zero, in any order.
+    pub fn sum_of(terms: &[Bound]) -> Self {
+        let value: f64 = terms.iter().map(|term| term.value).sum();
+        let error: f64 = terms.iter().map(|term| term.error).sum();
+        Bound { value, error: error + summing(terms.len()) * (value.abs() + error) }
     }
 
     /// `1 / √self`; the error of the argument counts half.

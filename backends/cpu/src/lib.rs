@@ -25,6 +25,7 @@ mod device;
 mod embedding;
 mod linear;
 mod logits;
+mod moe;
 mod norm;
 mod quantize;
 mod rope;

@@ -25,7 +25,7 @@ use std::ops::Range;
 const BATCHES: [Range<usize>; 12] =
     [0..2, 1..4, 0..4, 3..8, 0..6, 5..12, 0..11, 1..13, 2..15, 0..16, 7..24, 0..37];
 /// Rows of the largest batch.
-const ROWS: usize = 37;
+pub(super) const ROWS: usize = 37;
 
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
@@ -40,7 +40,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
 }
 
 /// Whether `run`, over rows of the largest batch, gives each row the same bytes alone and in every batch.
-fn same_rows(
+pub(super) fn same_rows(
     what: &str,
     row_bytes: usize,
     mut run: impl FnMut(Range<usize>) -> Result<Vec<u8>, Fault>,

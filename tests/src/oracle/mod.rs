@@ -9,6 +9,7 @@ pub mod cache;
 pub mod embedding;
 pub mod linear;
 pub mod logits;
+pub mod moe;
 pub mod norm;
 pub mod quantize;
 pub mod rope;

@@ -5,6 +5,7 @@ mod device;
 mod fault;
 mod linear;
 mod logits;
+mod moe;
 mod rows;
 mod top_k;
 
@@ -84,6 +85,7 @@ fn the_macro_makes_a_test_of_every_group() {
         ("invariance", sound::invariance::GROUPS),
         ("linear", sound::linear::GROUPS),
         ("logits", sound::logits::GROUPS),
+        ("moe", sound::moe::GROUPS),
         ("norm", sound::norm::GROUPS),
         ("quantize", sound::quantize::GROUPS),
         ("rope", sound::rope::GROUPS),

@@ -1,0 +1,3 @@
+//! Mixture of experts; formulas from `halite_kernels::moe`.
+
+pub mod routing;
