@@ -1,7 +1,7 @@
 //! Attention over a paged cache: prefill of one prompt, decode of a batch.
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use halite_bench::{OnDevice, for_each_device, values};
+use criterion::{Criterion, criterion_group, criterion_main};
+use halite_bench::{Bench, Group, Work, for_each_device, values};
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{Backend, attention::*, cache::*};
 
@@ -23,31 +23,22 @@ const CASES: [Case; 4] = [
     Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 8, q_len: 1, kv_len: 2048 },
 ];
 
-fn attention(criterion: &mut Criterion) {
-    for_each_device(&mut Attentions(criterion));
-}
+struct Attentions;
 
-struct Attentions<'c>(&'c mut Criterion);
+impl Bench for Attentions {
+    const OPERATOR: &'static str = "attention";
 
-impl OnDevice for Attentions<'_> {
-    fn run<B: Backend>(&mut self, name: &str, device: &B) {
+    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         for case in &CASES {
             for dtype in [DType::F32, DType::Bf16] {
-                if let Err(error) = measure(self.0, name, device, case, dtype) {
-                    eprintln!("{name}: {dtype} attention: not measured: {error}");
-                }
+                measure(group, device, case, dtype)?;
             }
         }
+        Ok(())
     }
 }
 
-fn measure<B: Backend>(
-    criterion: &mut Criterion,
-    name: &str,
-    device: &B,
-    case: &Case,
-    dtype: DType,
-) -> Result<()> {
+fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DType) -> Result<()> {
     let mut stream = device.stream()?;
     let kv = KvSpec::new(1, case.kv_heads, case.head_dim).with_dtype(dtype);
     let row = case.kv_len.div_ceil(kv.block_size);
@@ -92,26 +83,24 @@ fn measure<B: Backend>(
     };
     run()?;
     let answer = out.to_vec::<f32>(&mut device.stream()?)?;
-    assert!(
-        answer.iter().all(|value| (value - 0.5).abs() < 1e-5),
-        "{name}: a mean of equal values is that value"
-    );
+    assert!(answer.iter().all(|value| (value - 0.5).abs() < 1e-5), "a mean of equal values is that value");
 
-    let mut group = criterion.benchmark_group(format!("attention/{name}/{dtype}"));
-    group.throughput(if case.q_len == 1 {
-        Throughput::Bytes(bytes)
+    let work = if case.q_len == 1 {
+        Work::bytes(bytes)
     } else {
         // The causal half, for scores and for values.
         let pairs = case.q_len * (case.q_len + 1) / 2;
-        Throughput::Elements((2 * pairs * case.query_heads * case.head_dim) as u64)
-    });
+        Work::F32((2 * pairs * case.query_heads * case.head_dim) as u64)
+    };
     let id = format!(
-        "{}x{}of{}-heads{}on{}x{}",
+        "{}x{}of{}-heads{}on{}x{}/{dtype}",
         case.sequences, case.q_len, case.kv_len, case.query_heads, case.kv_heads, case.head_dim
     );
-    group.bench_function(BenchmarkId::from_parameter(id), |bencher| bencher.iter(&mut run));
-    group.finish();
-    Ok(())
+    group.measure(&id, work, run)
+}
+
+fn attention(criterion: &mut Criterion) {
+    for_each_device(criterion, &Attentions);
 }
 
 criterion_group!(benches, attention);

@@ -1,7 +1,7 @@
 //! Linear layers: W8A8 with quantisation of F32 activations, and F32, over the shapes of a small and a 7B model.
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use halite_bench::{OnDevice, for_each_device, values};
+use criterion::{Criterion, criterion_group, criterion_main};
+use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{Backend, linear::*, quantize::*};
 
@@ -11,31 +11,28 @@ const ROWS: [usize; 4] = [1, 8, 128, 512];
 /// Weights that are used in turn, so that a decode step finds them as cold as a model's layers would be.
 const COLD_BYTES: usize = 256 << 20;
 
-fn linear(criterion: &mut Criterion) {
-    for_each_device(&mut Linears(criterion));
-}
+struct Linears;
 
-struct Linears<'c>(&'c mut Criterion);
+impl Bench for Linears {
+    const OPERATOR: &'static str = "linear";
 
-impl OnDevice for Linears<'_> {
-    fn run<B: Backend>(&mut self, name: &str, device: &B) {
-        for (n, k) in SHAPES {
+    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+        for shape in SHAPES {
             for rows in ROWS {
                 for format in [WeightFormat::Int8PerChannel, WeightFormat::F32] {
-                    if let Err(error) = measure(self.0, name, device, (rows, n, k), format) {
-                        eprintln!("{name}: {rows} x {n} x {k}, {format:?}: not measured: {error}");
-                    }
+                    measure(group, device, rows, shape, format)?;
                 }
             }
         }
+        Ok(())
     }
 }
 
 fn measure<B: Backend>(
-    criterion: &mut Criterion,
-    name: &str,
+    group: &mut Group<'_>,
     device: &B,
-    (rows, n, k): (usize, usize, usize),
+    rows: usize,
+    (n, k): (usize, usize),
     format: WeightFormat,
 ) -> Result<()> {
     let mut stream = device.stream()?;
@@ -77,25 +74,24 @@ fn measure<B: Backend>(
     // The answer first: one element against F64, within what INT8 rounding allows.
     step(&weights[0])?;
     let expected: f64 = x_data[..k].iter().zip(&data).map(|(x, w)| f64::from(x * w)).sum();
-    let got = out.to_vec::<f32>(&mut device.stream()?)?[0];
     let tolerance = if int8 { 0.03 * (k as f64).sqrt() } else { 1e-5 * k as f64 };
-    assert!((f64::from(got) - expected).abs() < tolerance, "{name}: {got} instead of {expected}");
+    check_first(&out.to_vec::<f32>(&mut device.stream()?)?, expected, tolerance);
 
-    let mut group = criterion.benchmark_group(format!("linear/{name}/{format:?}"));
-    group.throughput(if rows <= 8 {
-        Throughput::Bytes(bytes as u64)
-    } else {
-        Throughput::Elements((rows * n * k) as u64)
-    });
+    let products = (rows * n * k) as u64;
+    let work = match (rows <= 8, int8) {
+        (true, _) => Work::Bytes { moved: bytes as u64, resident: (bytes * copies) as u64 },
+        (false, true) => Work::Int8(products),
+        (false, false) => Work::F32(products),
+    };
     let mut turn = 0;
-    group.bench_function(BenchmarkId::from_parameter(format!("{rows}x{n}x{k}")), |bencher| {
-        bencher.iter(|| {
-            turn = (turn + 1) % weights.len();
-            step(&weights[turn])
-        });
-    });
-    group.finish();
-    Ok(())
+    group.measure(&format!("{rows}x{n}x{k}/{format:?}"), work, || {
+        turn = (turn + 1) % weights.len();
+        step(&weights[turn])
+    })
+}
+
+fn linear(criterion: &mut Criterion) {
+    for_each_device(criterion, &Linears);
 }
 
 criterion_group!(benches, linear);

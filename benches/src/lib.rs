@@ -1,27 +1,57 @@
-//! What the benchmarks share: the devices to measure, and data.
+//! What the benchmarks share: the devices to measure, data, and the ceilings of the machine.
 //!
-//! `cargo bench -p halite-bench -- cpu` measures the CPU backend, each tier that the machine has. Criterion prints the
-//! throughput: `elem/s` are multiply-adds (two operations each), `B/s` are bytes of weights or of KV.
+//! `cargo bench -p halite-bench -- cpu` measures the CPU backend, each tier that the machine has. Each benchmark checks an
+//! answer first, then prints criterion's times and a line with the rate and its share of the ceiling that binds it.
 
+pub mod ceilings;
+mod measured;
+
+pub use measured::{Group, Work};
+
+use criterion::Criterion;
+use halite_hal::{Error, Result};
 use halite_kernels::Backend;
 
-/// Something to run on each device: closures cannot be generic.
-pub trait OnDevice {
-    /// Measures on `device`, which the benchmark's name calls `name`.
-    fn run<B: Backend>(&mut self, name: &str, device: &B);
+/// One operator's benchmarks: closures cannot be generic.
+pub trait Bench {
+    /// The operator's name.
+    const OPERATOR: &'static str;
+
+    /// Measures on `device`.
+    ///
+    /// # Errors
+    /// What the device does not support, or a fault.
+    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()>;
 }
 
 /// Runs `bench` on every device that was compiled in and that the machine has.
-pub fn for_each_device(bench: &mut impl OnDevice) {
+///
+/// # Panics
+/// Where an operator fails for another reason than that the backend does not have it.
+#[allow(clippy::panic, reason = "a benchmark that measures nothing must not pass for one")]
+pub fn for_each_device(criterion: &mut Criterion, bench: &impl Bench) {
     #[cfg(feature = "cpu")]
     for tier in halite_cpu::Tier::available() {
         match halite_cpu::Cpu::new(halite_cpu::Options::default().tier(tier)) {
-            Ok(device) => bench.run(&format!("cpu/{tier}/{}-threads", device.threads()), &device),
-            Err(error) => eprintln!("cpu/{tier}: not measured: {error}"),
+            Ok(device) => {
+                let name = format!("cpu/{tier}/{}-threads", device.threads());
+                run(criterion, bench, &name, &device);
+            }
+            Err(error) => panic!("cpu/{tier}: {error}"),
         }
     }
     #[cfg(not(feature = "cpu"))]
-    let _ = bench;
+    let _ = (criterion, bench);
+}
+
+#[cfg(feature = "cpu")]
+#[allow(clippy::panic, reason = "as above")]
+fn run<T: Bench>(criterion: &mut Criterion, bench: &T, name: &str, device: &impl Backend) {
+    match bench.run(&mut Group::new(criterion, T::OPERATOR, name), device) {
+        Ok(()) => {}
+        Err(error @ Error::Unsupported { .. }) => eprintln!("{}/{name}: not measured: {error}", T::OPERATOR),
+        Err(error) => panic!("{}/{name}: {error}", T::OPERATOR),
+    }
 }
 
 /// Values in [-1, 1), the same in every run.
@@ -33,4 +63,13 @@ pub fn values(count: usize) -> Vec<f32> {
             (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
         })
         .collect()
+}
+
+/// The first element of an answer, against what it should be.
+///
+/// # Panics
+/// Where they differ by more than `tolerance`.
+pub fn check_first(answer: &[f32], expected: f64, tolerance: f64) {
+    let got = answer.first().map_or(f64::NAN, |&first| f64::from(first));
+    assert!((got - expected).abs() <= tolerance, "{got} instead of {expected}");
 }

@@ -1,0 +1,40 @@
+//! Quantising rows to INT8, one scale a token.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
+use halite_hal::{DType, Result, Tensor};
+use halite_kernels::{Backend, quantize::*};
+
+struct Quantizes;
+
+impl Bench for Quantizes {
+    const OPERATOR: &'static str = "quantize";
+
+    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+        let stream = &mut device.stream()?;
+        for (rows, columns) in [(1, 1536), (512, 1536), (512, 4096)] {
+            let data = values(rows * columns);
+            let x = Tensor::from_slice(stream, &data, &[rows, columns])?;
+            let q = Tensor::new(device, DType::I8, &[rows, columns])?;
+            let scales = Tensor::new(device, DType::F32, &[rows])?;
+            let spec = QuantizeSpec::new(DType::F32);
+            let mut step = || -> Result<()> {
+                let args = QuantizeArgs { spec: &spec, x: &x, q: &q, scales: &scales };
+                device.quantize(stream, args.check()?)
+            };
+            step()?;
+            let largest = data[..columns].iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+            let expected = f64::from(largest / 127.0);
+            check_first(&scales.to_vec::<f32>(&mut device.stream()?)?, expected, 1e-9);
+            group.measure(&format!("{rows}x{columns}"), Work::bytes((rows * columns * 5) as u64), step)?;
+        }
+        Ok(())
+    }
+}
+
+fn quantize(criterion: &mut Criterion) {
+    for_each_device(criterion, &Quantizes);
+}
+
+criterion_group!(benches, quantize);
+criterion_main!(benches);
