@@ -1,8 +1,8 @@
-//! Activations, judged.
+//! Activations, judged: plain, gated, with the quantisation.
 
 use crate::{
     case::{Group, Verdict},
-    judge::{judge, refused, unsupported},
+    judge::{judge, judge_quantised, refused, unsupported},
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
@@ -10,10 +10,21 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Support,
-    activation::{Activation, ActivationArgs, ActivationSpec, Gating},
+    activation::{Activation, ActivationArgs, ActivationOut, ActivationSpec, Function, GateLayout, Glu},
 };
 
-const FUNCTIONS: [Activation; 3] = [Activation::Silu, Activation::GeluErf, Activation::GeluTanh];
+/// The functions of one element.
+pub(crate) const FUNCTIONS: [Activation; 6] = [
+    Activation::Silu,
+    Activation::GeluErf,
+    Activation::GeluTanh,
+    Activation::QuickGelu,
+    Activation::Relu,
+    Activation::ReluSquared,
+];
+/// Clamped gated units: gpt-oss's, and one whose limit most data exceed.
+pub(crate) const CLAMPED: [Glu; 2] = [Glu::CLAMPED_SWIGLU, Glu::Clamped { alpha: -0.5, limit: 0.25 }];
+const LAYOUTS_OF_GATES: [GateLayout; 2] = [GateLayout::Split, GateLayout::Interleaved];
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
 /// One call.
@@ -22,6 +33,8 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 pub struct Case {
     /// What to compute.
     pub spec: ActivationSpec,
+    /// Whether the result is quantised.
+    pub quantised: bool,
     /// Rows of input and output.
     pub rows: usize,
     /// Columns of the output.
@@ -38,30 +51,61 @@ pub struct Case {
 pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("activation", "edges", edges(), body),
+        Group::listed("activation", "glu", glu(), body),
+        Group::listed("activation", "quantised", quantised(), body),
         Group::listed("activation", "supports", supports(), body),
-        Group::seeded("activation", "random", 40, random, body),
-        Group::bodies("activation", "errors", vec![("wrong shapes, types and overlaps", errors)]),
+        Group::seeded("activation", "random", 60, random, body),
+        Group::bodies("activation", "errors", vec![("wrong constants, shapes, types and overlaps", errors)]),
     ]
 }
 
-fn spec(function: Activation, gated: bool, dtype: DType) -> ActivationSpec {
-    let spec = ActivationSpec::new(function).with_dtype(dtype);
-    if gated { spec.gated() } else { spec }
+/// Every function: plain, gated and clamped, gates on either side.
+pub(crate) fn specs() -> Vec<ActivationSpec> {
+    let plain = FUNCTIONS.into_iter().map(ActivationSpec::new);
+    let glus = FUNCTIONS.into_iter().map(Glu::Plain).chain(CLAMPED);
+    let gated =
+        glus.flat_map(|glu| LAYOUTS_OF_GATES.into_iter().map(move |layout| ActivationSpec::glu(glu, layout)));
+    plain.chain(gated).collect()
 }
 
 fn edges() -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, columns) in [0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 1536].into_iter().enumerate() {
+        let function = FUNCTIONS[number % FUNCTIONS.len()];
         for rows in [0, 1, 3] {
-            for gated in [false, true] {
-                cases.push(Case {
-                    spec: spec(FUNCTIONS[number % 3], gated, DType::F32),
-                    rows,
-                    columns,
-                    layout: LAYOUTS[number % 3],
-                    extremes: columns == 33,
-                    seed: number as u64,
-                });
+            for spec in
+                [ActivationSpec::new(function), ActivationSpec::glu(Glu::Plain(function), GateLayout::Split)]
+            {
+                let (layout, extremes) = (LAYOUTS[number % 3], columns == 33);
+                let seed = number as u64;
+                cases.push(Case { spec, quantised: false, rows, columns, layout, extremes, seed });
+            }
+        }
+    }
+    cases
+}
+
+fn glu() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (number, columns) in [0, 1, 7, 16, 17, 32, 47, 64, 1440].into_iter().enumerate() {
+        for layout in LAYOUTS_OF_GATES {
+            for glu in [Glu::Plain(FUNCTIONS[number % 3]), CLAMPED[0], CLAMPED[1]] {
+                let (spec, extremes) = (ActivationSpec::glu(glu, layout), columns == 47);
+                let (layout, seed) = (LAYOUTS[number % 3], number as u64);
+                cases.push(Case { spec, quantised: false, rows: 3, columns, layout, extremes, seed });
+            }
+        }
+    }
+    cases
+}
+
+fn quantised() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (number, columns) in [0, 1, 15, 16, 17, 33, 64, 100, 1536].into_iter().enumerate() {
+        for rows in [0, 1, 5] {
+            for spec in specs().into_iter().skip(number).step_by(5) {
+                let (layout, extremes) = (LAYOUTS[number % 3], columns == 33);
+                cases.push(Case { spec, quantised: true, rows, columns, layout, extremes, seed: 3 });
             }
         }
     }
@@ -70,11 +114,11 @@ fn edges() -> Vec<Case> {
 
 fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
-    for function in FUNCTIONS {
+    for spec in specs() {
         for dtype in FLOATS {
-            for gated in [false, true] {
-                let spec = spec(function, gated, dtype);
-                cases.push(Case { spec, rows: 3, columns: 37, layout: LAYOUTS[1], extremes: true, seed: 1 });
+            for quantised in [false, true] {
+                let (spec, layout) = (spec.clone().with_dtype(dtype), LAYOUTS[1]);
+                cases.push(Case { spec, quantised, rows: 3, columns: 37, layout, extremes: true, seed: 1 });
             }
         }
     }
@@ -83,8 +127,10 @@ fn supports() -> Vec<Case> {
 
 fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
+    let specs = specs();
     Case {
-        spec: spec(rng.pick(&FUNCTIONS), rng.coin(), rng.pick(&FLOATS)),
+        spec: specs[rng.below(specs.len())].clone().with_dtype(rng.pick(&FLOATS)),
+        quantised: rng.coin(),
         rows: rng.below(20),
         columns: rng.below(100),
         layout: rng.pick(&LAYOUTS),
@@ -96,49 +142,82 @@ fn random(seed: u64) -> Case {
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { spec, rows, columns, layout, .. } = case;
     let stream = &mut device.stream()?;
-    let gated = spec.gating == Gating::GateThenUp;
-    let width = if gated { 2 * columns } else { *columns };
+    let width = if matches!(spec.function, Function::Plain(_)) { *columns } else { 2 * columns };
     let mut values = Rng::new(case.seed).spreads(rows * width);
     if case.extremes {
-        // Products stay within F16.
-        let extremes = [0.0, -0.0, 30.0, -30.0, 100.0, -100.0, -88.5, 2e3, -2e3, 1e-30, f32::NAN];
+        // Squares and products stay within F16.
+        let extremes =
+            [0.0, -0.0, 7.0, -7.0, 30.0, -30.0, 100.0, -100.0, -88.5, 50.5, -150.5, 1e-30, f32::NAN];
         values.iter_mut().step_by(3).zip(extremes).for_each(|(value, extreme)| *value = extreme);
     }
+    let dims = [*rows, *columns];
     let (x, x_values) = Guarded::<B>::input(stream, spec.dtype, &values, &[*rows, width], *layout)?;
-    let out = Guarded::<B>::output(stream, spec.dtype, &[*rows, *columns], *layout)?;
-    let ran = device.activation(stream, ActivationArgs { spec, x: &x.view, out: &out.view }.check()?);
+    let out = Guarded::<B>::output(stream, spec.dtype, &dims, *layout)?;
+    let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
+    let scales = Guarded::<B>::output(stream, DType::F32, &dims[..1], Layout::Dense)?;
+    let target = if case.quantised {
+        ActivationOut::Int8PerToken { q: &q.view, scales: &scales.view }
+    } else {
+        ActivationOut::Float(&out.view)
+    };
+    let ran = device.activation(stream, ActivationArgs { spec, x: &x.view, out: target }.check()?);
     if let Support::No(_) = device.activation_supports(spec) {
         unsupported("activation", ran)?;
+        q.untouched(stream)?;
+        scales.untouched(stream)?;
         return out.untouched(stream);
     }
     ran?;
-    let exact = if gated {
-        oracle::activation::gated(spec.activation, &x_values, *columns)
+    let x: Vec<Bound> = x_values.into_iter().map(Bound::exact).collect();
+    let expected = oracle::activation::rows(spec.function, &x, *columns);
+    if case.quantised {
+        out.untouched(stream)?;
+        judge_quantised(*columns, &expected, &q.read(stream)?, &scales.read(stream)?)
     } else {
-        x_values.iter().map(|&x| Bound::exact(x).activated(spec.activation)).collect()
-    };
-    let expected: Vec<Bound> = exact.into_iter().map(|y| y.rounded(spec.dtype)).collect();
-    judge("out", &[*rows, *columns], &out.read(stream)?, &expected)
+        q.untouched(stream)?;
+        scales.untouched(stream)?;
+        let expected: Vec<Bound> = expected.into_iter().map(|y| y.rounded(spec.dtype)).collect();
+        judge("out", &dims, &out.read(stream)?, &expected)
+    }
 }
 
 fn errors<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
-    let gated = spec(Activation::Silu, true, DType::F32);
-    let plain = spec(Activation::Silu, false, DType::F32);
-    let out = Guarded::<B>::output(stream, DType::F32, &[2, 3], Layout::Dense)?;
-    let half = Guarded::<B>::output(stream, DType::F16, &[2, 3], Layout::Dense)?;
-    let flat = Guarded::<B>::output(stream, DType::F32, &[6], Layout::Dense)?;
-    let x = Guarded::<B>::output(stream, DType::F32, &[2, 3], Layout::Dense)?;
+    let clamped = |alpha, limit| ActivationSpec::glu(Glu::Clamped { alpha, limit }, GateLayout::Interleaved);
+    let gated = ActivationSpec::glu(Glu::Plain(Activation::Silu), GateLayout::Split);
+    let plain = ActivationSpec::new(Activation::Silu);
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (x, out, flat) =
+        (tensor(DType::F32, &[2, 3])?, tensor(DType::F32, &[2, 3])?, tensor(DType::F32, &[6])?);
+    let (half, wide) = (tensor(DType::F16, &[2, 3])?, tensor(DType::F32, &[2, 6])?);
+    let (q, scales, few) =
+        (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?, tensor(DType::F32, &[1])?);
+    let float = ActivationOut::Float;
+    let int8 = |q, scales| ActivationOut::Int8PerToken { q, scales };
     for (argument, spec, x, out) in [
-        ("x", &gated, &x.view, &out.view),
-        ("x", &plain, &half.view, &out.view),
-        ("x", &plain, &x.view.narrow(0, 0..1)?, &out.view),
-        ("x", &plain, &flat.view, &out.view),
-        ("out", &plain, &x.view, &half.view),
-        ("out", &plain, &x.view, &flat.view),
-        ("out", &plain, &out.view, &out.view),
+        ("x", &gated, &x.view, float(&out.view)),
+        ("x", &plain, &half.view, float(&out.view)),
+        ("x", &plain, &x.view.narrow(0, 0..1)?, float(&out.view)),
+        ("x", &plain, &flat.view, float(&out.view)),
+        ("x", &plain, &half.view, int8(&q.view, &scales.view)),
+        ("out", &plain, &x.view, float(&half.view)),
+        ("out", &plain, &x.view, float(&flat.view)),
+        ("out", &plain, &out.view, float(&out.view)),
+        ("q", &plain, &x.view, int8(&out.view, &scales.view)),
+        ("scales", &plain, &x.view, int8(&q.view, &few.view)),
+        ("scales", &plain, &x.view, int8(&q.view, &half.view)),
+        ("scales", &plain, &x.view, int8(&q.view, &x.view.narrow(0, 0..1)?.reshape(&[3])?.narrow(0, 0..2)?)),
+        ("glu", &clamped(f32::NAN, 7.0), &wide.view, float(&out.view)),
+        ("glu", &clamped(f32::INFINITY, 7.0), &wide.view, float(&out.view)),
+        ("glu", &clamped(1.0, 0.0), &wide.view, float(&out.view)),
+        ("glu", &clamped(1.0, -7.0), &wide.view, float(&out.view)),
+        ("glu", &clamped(1.0, f32::NAN), &wide.view, int8(&q.view, &scales.view)),
+        ("glu", &clamped(1.0, f32::INFINITY), &wide.view, int8(&q.view, &scales.view)),
     ] {
         refused("activation", argument, ActivationArgs { spec, x, out }.check())?;
     }
+    ActivationArgs { spec: &clamped(1.702, 7.0), x: &wide.view, out: float(&out.view) }.check()?;
+    q.untouched(stream)?;
+    scales.untouched(stream)?;
     out.untouched(stream)
 }

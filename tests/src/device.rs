@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use halite_hal::{Element, Event, Pending, Storage};
 use halite_kernels::{
     Backend, DType, Error, Stream, Tensor,
-    activation::{Activation, ActivationArgs, ActivationSpec},
+    activation::{Activation, ActivationArgs, ActivationOut, ActivationSpec},
 };
 use std::sync::{
     Arc,
@@ -96,7 +96,7 @@ fn adopted<B: Backend>(device: &B) -> Verdict {
         // An operator reads it like any other memory.
         let out = Guarded::<B>::output(stream, DType::F32, &[4, 9], Layout::Dense)?;
         let spec = ActivationSpec::new(Activation::Silu);
-        let args = ActivationArgs { spec: &spec, x: &x, out: &out.view }.check()?;
+        let args = ActivationArgs { spec: &spec, x: &x, out: ActivationOut::Float(&out.view) }.check()?;
         device.activation(stream, args)?;
         let last = out.read(stream)?[35];
         ensure((last - 39.0).abs() < 1e-5, || format!("silu(39) of adopted memory is {last}"))?;
@@ -137,7 +137,10 @@ fn ordered<B: Backend>(device: &B) -> Verdict {
     let out = Tensor::<B>::from_slice(stream, &[0f32; 64], &[4, 16])?;
     for round in 1..20 {
         x.write(stream, &[round as f32 * 20.0; 64])?;
-        device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: &out }.check()?)?;
+        device.activation(
+            stream,
+            ActivationArgs { spec: &spec, x: &x, out: ActivationOut::Float(&out) }.check()?,
+        )?;
         // The next round's upload must not reach the work before it.
         let pending = stream.download(&out)?;
         x.write(stream, &[-1e3f32; 64])?;
@@ -188,7 +191,7 @@ fn busy<B: Backend>(device: &B) -> Verdict {
         let stream = &mut device.stream()?;
         let x = Tensor::<B>::from_slice(stream, &vec![value; rows * columns], &dims)?;
         for _ in 0..rounds {
-            let args = ActivationArgs { spec: &spec, x: &x, out: &out.view }.check()?;
+            let args = ActivationArgs { spec: &spec, x: &x, out: ActivationOut::Float(&out.view) }.check()?;
             match device.activation(stream, args) {
                 Ok(()) | Err(Error::Busy { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -213,7 +216,10 @@ fn busy<B: Backend>(device: &B) -> Verdict {
     })?;
     // Afterwards the tensor is free again.
     let x = Tensor::<B>::from_slice(stream, &vec![50f32; rows * columns], &dims)?;
-    device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: &out.view }.check()?)?;
+    device.activation(
+        stream,
+        ActivationArgs { spec: &spec, x: &x, out: ActivationOut::Float(&out.view) }.check()?,
+    )?;
     let written = out.read(stream)?;
     ensure(written.iter().all(|&y| (y - 50.0).abs() < 1e-3), || "the tensor stayed busy".into())
 }

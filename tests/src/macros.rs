@@ -43,7 +43,7 @@ macro_rules! parity_tests {
     };
     (@families $device:expr) => {
         $crate::parity_tests!(@family $device, device: tensors errors busy);
-        $crate::parity_tests!(@family $device, activation: edges supports random errors);
+        $crate::parity_tests!(@family $device, activation: edges glu quantised supports random errors);
         $crate::parity_tests!(
             @family $device,
             attention: heads blocks lengths mixed extremes windows soft_caps supports random errors

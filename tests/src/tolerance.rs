@@ -12,8 +12,10 @@
 //! | the logistic function | its `exp`, an addition and a division | `1 / (1 + exp(-x))` |
 //! | softmax | of each `exp` also the rounding of its argument `x - max`; a sum, a division | |
 //! | SiLU | `(8 + 2\|x\|) · u`, relative | its `exp` and its division |
-//! | GELU | `8u · \|x\|` | its factor `1 + erf` or `1 + tanh` lies in [0, 2] and has an absolute error |
-//! | an activation, of its argument's error | 1.13 times it | the largest slope of SiLU and of GELU |
+//! | `x · sigmoid(alpha · x)` | `(8 + 3\|alpha · x\|) · u`, relative | as SiLU, and the rounding of `alpha · x`, which `exp` passes on |
+//! | GELU, erf and tanh | `8u · \|x\|` | its factor `1 + erf` or `1 + tanh` lies in [0, 2] and has an absolute error |
+//! | ReLU; squared | nothing; a product's | exact; one product |
+//! | an activation, of its argument's error | 1.13 times it | the largest slope of SiLU, of every GELU and of ReLU |
 //! | a soft-cap | a division's, `8u` of the tanh, relative, a product's; its argument's error once | the slope of tanh is at most 1 |
 //! | INT8 sums | nothing | they are exact in i32 |
 //! | `cos`, `sin` of a rotation | `2u` | tables rounded from f64 |
@@ -145,8 +147,22 @@ impl Bound {
         let (x, value) = (self.value, activation::apply(function, self.value));
         let own = match function {
             Activation::Silu => (8.0 + 2.0 * x.abs()) * U * value.abs(),
+            Activation::QuickGelu => return self.sigmoid_gated(activation::QUICK),
+            Activation::Relu => return Bound { value, error: self.error },
+            Activation::ReluSquared => {
+                let positive = Bound { value: activation::apply(Activation::Relu, x), error: self.error };
+                return positive.times(positive).loosened(TINY);
+            }
             _ => 8.0 * U * x.abs(),
         };
+        Bound { value, error: SLOPE * self.error + own + TINY }
+    }
+
+    /// `self · sigmoid(alpha · self)`.
+    pub fn sigmoid_gated(self, alpha: f64) -> Self {
+        let (x, argument) = (self.value, alpha * self.value);
+        let value = x / (1.0 + (-argument).exp());
+        let own = (8.0 + 3.0 * argument.abs()) * U * value.abs();
         Bound { value, error: SLOPE * self.error + own + TINY }
     }
 

@@ -4,7 +4,7 @@ use halite_cpu::{Cpu, Options, Tier};
 use halite_hal::{Device, Result};
 use halite_kernels::{
     DType, Error, Support, Tensor,
-    activation::{Activation, ActivationArgs, ActivationOps, ActivationSpec},
+    activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
     cache::{BlockExport, KvCacheOps, KvSpec},
     linear::{Linear, LinearSpec, WeightFormat},
@@ -57,6 +57,13 @@ fn what_a_decoder_needs_is_native() -> Verdict {
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             for spec in [TopKSpec::largest(50), TopKSpec::smallest(1)] {
                 assert_eq!(cpu.top_k_supports(&spec.with_dtype(dtype)), Support::Native);
+            }
+            for spec in [
+                ActivationSpec::new(Activation::ReluSquared),
+                ActivationSpec::glu(Glu::Plain(Activation::Silu), GateLayout::Split),
+                ActivationSpec::glu(Glu::CLAMPED_SWIGLU, GateLayout::Interleaved),
+            ] {
+                assert_eq!(cpu.activation_supports(&spec.with_dtype(dtype)), Support::Native);
             }
             for (head_dim, block_size) in [(1, 1), (32, 7), (64, 16), (80, 32), (256, 128), (576, 256)] {
                 let kv = KvSpec::new(2, 3, head_dim).with_dtype(dtype).with_block_size(block_size);
@@ -126,7 +133,10 @@ fn integers_are_not_taken_for_floats() -> Verdict {
             NormArgs { spec: &norm, x: &x, residual: None, weight: &weight, bias: None, out: out_of_norm };
         for ran in [
             cpu.norm(stream, args.check()?),
-            cpu.activation(stream, ActivationArgs { spec: &activation, x: &x, out: &out }.check()?),
+            cpu.activation(
+                stream,
+                ActivationArgs { spec: &activation, x: &x, out: ActivationOut::Float(&out) }.check()?,
+            ),
             cpu.quantize(stream, QuantizeArgs { spec: &quantize, x: &x, q: &q, scales: &scales }.check()?),
         ] {
             assert!(matches!(ran, Err(Error::Unsupported { .. })), "{dtype}: {ran:?}");

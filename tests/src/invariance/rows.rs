@@ -11,7 +11,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    activation::{Activation, ActivationArgs, ActivationSpec},
+    activation::{Activation, ActivationArgs, ActivationOut, Function},
     linear::{Activations, Epilogue, LinearArgs, LinearSpec},
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
@@ -171,14 +171,24 @@ fn quantize<B: Backend>(device: &B) -> Verdict {
 
 fn activation<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
-    for function in [Activation::Silu, Activation::GeluErf, Activation::GeluTanh] {
-        let (spec, columns) = (ActivationSpec::new(function).gated(), 45);
-        let x = input::<B>(stream, 2 * columns)?;
+    let columns = 45;
+    let (narrow, wide) = (input::<B>(stream, columns)?, input::<B>(stream, 2 * columns)?);
+    for spec in crate::activation::specs() {
+        let x = if matches!(spec.function, Function::Plain(_)) { &narrow } else { &wide };
         same_rows(&format!("{spec:?}"), columns * 4, |rows| {
             let out = Guarded::<B>::output(stream, DType::F32, &[rows.len(), columns], Layout::Dense)?;
-            let x = x.narrow(0, rows)?;
-            device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: &out.view }.check()?)?;
+            let (x, target) = (x.narrow(0, rows)?, ActivationOut::Float(&out.view));
+            device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: target }.check()?)?;
             out.read_bytes(stream)
+        })?;
+        // Scales follow from the same numbers as the bytes.
+        same_rows(&format!("{spec:?}, quantised"), columns, |rows| {
+            let q = Guarded::<B>::output(stream, DType::I8, &[rows.len(), columns], Layout::Dense)?;
+            let scales = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
+            let target = ActivationOut::Int8PerToken { q: &q.view, scales: &scales.view };
+            let x = x.narrow(0, rows)?;
+            device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: target }.check()?)?;
+            q.read_bytes(stream)
         })?;
     }
     Ok(())

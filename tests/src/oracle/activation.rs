@@ -1,7 +1,10 @@
 //! Activations; formulas from `halite_kernels::activation`.
 
 use crate::tolerance::Bound;
-use halite_kernels::activation::Activation;
+use halite_kernels::activation::{Activation, Function, GateLayout, Glu};
+
+/// The factor of [`Activation::QuickGelu`], as F32 holds it.
+pub const QUICK: f64 = 1.702f32 as f64;
 
 /// One element.
 pub fn apply(function: Activation, x: f64) -> f64 {
@@ -12,18 +15,46 @@ pub fn apply(function: Activation, x: f64) -> f64 {
             let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
             x / 2.0 * (1.0 + inner.tanh())
         }
+        Activation::QuickGelu => x / (1.0 + (-QUICK * x).exp()),
+        Activation::Relu if x < 0.0 => 0.0,
+        Activation::Relu => x,
+        Activation::ReluSquared if x < 0.0 => 0.0,
+        Activation::ReluSquared => x * x,
         // An activation that the oracle does not know makes every comparison fail.
         _ => f64::NAN,
     }
 }
 
-/// `act(gate) · up` for rows that hold the gate, then the up half.
-pub fn gated(function: Activation, x: &[f64], columns: usize) -> Vec<Bound> {
+/// One gate and what it gates.
+pub fn glu(function: Glu, gate: Bound, up: Bound) -> Bound {
+    match function {
+        Glu::Plain(activation) => gate.activated(activation).times(up),
+        Glu::Clamped { alpha, limit } => {
+            let limit = f64::from(limit);
+            // Clamps move a value and its error nowhere further apart. `f64::min` would lose a NaN.
+            let gate = if gate.value > limit { Bound { value: limit, ..gate } } else { gate };
+            let up =
+                if up.value.is_nan() { up } else { Bound { value: up.value.clamp(-limit, limit), ..up } };
+            gate.sigmoid_gated(f64::from(alpha)).times(up.plus(Bound::exact(1.0)))
+        }
+        _ => Bound::exact(f64::NAN),
+    }
+}
+
+/// Rows of `columns` results each.
+pub fn rows(function: Function, x: &[Bound], columns: usize) -> Vec<Bound> {
+    let Function::Gated { glu: unit, layout } = function else {
+        let Function::Plain(activation) = function else { return Vec::new() };
+        return x.iter().map(|x| x.activated(activation)).collect();
+    };
     let mut out = Vec::new();
     for row in x.chunks_exact((2 * columns).max(1)) {
         for column in 0..columns {
-            let gate = Bound::exact(row[column]).activated(function);
-            out.push(gate.times(Bound::exact(row[columns + column])));
+            let (gate, up) = match layout {
+                GateLayout::Interleaved => (2 * column, 2 * column + 1),
+                _ => (column, columns + column),
+            };
+            out.push(glu(unit, row[gate], row[up]));
         }
     }
     out

@@ -1,5 +1,6 @@
 //! The judge, judged: an exact device passes, and each deliberate fault turns the suite red.
 
+mod activation;
 mod attention;
 mod device;
 mod fault;

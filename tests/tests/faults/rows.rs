@@ -1,13 +1,12 @@
-//! Operators on rows: activation, embedding, norm, quantize, rope, sampling.
+//! Operators on rows: embedding, norm, quantize, rope, sampling.
 
 use crate::{
-    device::{Exact, Queue, read, values, write, write_beyond, write_some},
+    device::{Exact, Queue, read, values, write},
     fault::Fault,
 };
 use halite_hal::Result;
 use halite_kernels::{
-    Checked, DType, Support,
-    activation::{Activation, ActivationArgs, ActivationOps, ActivationSpec, Gating},
+    Checked, Support,
     embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
     norm::{Norm, NormArgs, NormKind, NormOut, NormResidual, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
@@ -18,45 +17,6 @@ use halite_kernels::{
     },
 };
 use halite_parity::{oracle, tolerance::Bound};
-
-impl ActivationOps for Exact {
-    fn activation_supports(&self, spec: &ActivationSpec) -> Support {
-        if self.has(Fault::ActivationUnsupportedRuns) && spec.dtype == DType::F16 {
-            return Support::No("says one thing and does another".into());
-        }
-        Support::Native
-    }
-
-    fn activation(&self, _: &mut Queue, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
-        let columns = args.out.dims()[1];
-        let mut x = read(args.x);
-        if self.has(Fault::ActivationNanAsZero) {
-            x.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
-        }
-        let mut function = args.spec.activation;
-        if self.has(Fault::ActivationTanhForErf) && function == Activation::GeluErf {
-            function = Activation::GeluTanh;
-        }
-        let y = match args.spec.gating {
-            Gating::None => x.iter().map(|&x| oracle::activation::apply(function, x)).collect(),
-            _ => {
-                if self.has(Fault::ActivationGateSwapped) && columns > 0 {
-                    x.chunks_exact_mut(2 * columns).for_each(|row| row.rotate_left(columns));
-                }
-                values(oracle::activation::gated(function, &x, columns))
-            }
-        };
-        let tail = self.has(Fault::ActivationTail);
-        write_some(
-            args.out,
-            y.into_iter().enumerate().map(|(i, y)| (!tail || (i + 1) % columns != 0).then_some(y)),
-        );
-        if self.has(Fault::ActivationBeyond) {
-            write_beyond(args.out);
-        }
-        Ok(())
-    }
-}
 
 impl Embedding for Exact {
     fn embedding_supports(&self, _: &EmbeddingSpec) -> Support {
@@ -99,7 +59,7 @@ impl Quantize for Exact {
 }
 
 impl Exact {
-    fn quantised(&self, rows: usize, columns: usize, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn quantised(&self, rows: usize, columns: usize, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let (mut q, mut scales) = (Vec::new(), Vec::new());
         for row in 0..rows {
             let mut row: Vec<f32> = x[row * columns..][..columns].iter().map(|&x| x as f32).collect();

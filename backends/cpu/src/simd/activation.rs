@@ -19,6 +19,18 @@ fn gate<I: Isa>(isa: I, x: I::F32, at: I::F32) -> I::F32 {
     isa.div(x, isa.add(one, exp(isa, isa.sub(isa.splat(0.0), at))))
 }
 
+/// `x * sigmoid(alpha * x)`, relatively within 3 ULP and what rounding `alpha * x` costs: `|alpha * x|` times 2^-24.
+#[inline(always)]
+pub(crate) fn sigmoid_gate<I: Isa>(isa: I, x: I::F32, alpha: f32) -> I::F32 {
+    gate(isa, x, isa.mul(x, isa.splat(alpha)))
+}
+
+/// `max(x, 0)`; NaN stays.
+#[inline(always)]
+pub(crate) fn relu<I: Isa>(isa: I, x: I::F32) -> I::F32 {
+    isa.max(isa.splat(0.0), x)
+}
+
 /// GELU in its `tanh` form, `x / 2 (1 + tanh(sqrt(2 / pi) (x + 4.471_5e-2 x^3)))`.
 ///
 /// Computed as `x sigmoid(2 u)`, which is the same and does not cancel below zero. The error is that of [`silu`]

@@ -21,6 +21,14 @@ macro_rules! function {
 function!(Silu, silu);
 function!(GeluTanh, gelu_tanh);
 function!(GeluErf, gelu_erf);
+function!(Relu, relu);
+
+#[inline(always)]
+fn quick_gelu<I: Isa>(isa: I, x: I::F32) -> I::F32 {
+    sigmoid_gate(isa, x, 1.702)
+}
+
+function!(QuickGelu, quick_gelu);
 
 /// The complementary error function for `x >= 0`: the series below 2.5, the continued fraction from there.
 fn erfc(x: f64) -> f64 {
@@ -76,6 +84,12 @@ fn silu_is_within_3_ulp() {
 }
 
 #[test]
+fn quick_gelu_keeps_its_bound() {
+    let exact = |x: f64| x / (1.0 + (-f64::from(1.702f32) * x).exp());
+    check("quick_gelu", QuickGelu, exact, |x| (3.0 + 1.702 * x.abs() / 2.0) * ULP);
+}
+
+#[test]
 fn gelu_tanh_keeps_its_bound() {
     check("gelu_tanh", GeluTanh, exact_gelu_tanh, |x| {
         let u = 0.8 * (x.abs() + 0.045 * x.abs().powi(3));
@@ -97,11 +111,13 @@ fn special_values() {
                 tier.run(Silu([x; LANES]))[0],
                 tier.run(GeluTanh([x; LANES]))[0],
                 tier.run(GeluErf([x; LANES]))[0],
+                tier.run(QuickGelu([x; LANES]))[0],
+                tier.run(Relu([x; LANES]))[0],
             ]
         };
-        assert_eq!(at(inf), [inf, inf, inf], "{tier}");
-        assert_eq!(at(-inf), [0.0, 0.0, 0.0], "{tier}");
-        assert_eq!(at(0.0), [0.0, 0.0, 0.0], "{tier}");
+        assert_eq!(at(inf), [inf; 5], "{tier}");
+        assert_eq!(at(-inf), [0.0; 5], "{tier}");
+        assert_eq!(at(0.0), [0.0; 5], "{tier}");
         assert!(at(nan).iter().all(|y| y.is_nan()), "{tier}");
     }
 }
