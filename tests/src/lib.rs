@@ -40,10 +40,11 @@
 //! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
 //! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |
 //! | 8 groups of one expert, top-2 inside each group | `moe/routing_groups` |
+//! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu` |
 //! | — | — |
 //! | merging partial states, sinks, INT8 KV | options that the attention contract does not have yet |
 //! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
-//! | experts, clamped SwiGLU | the `moe` family |
+//! | experts | the `moe` family |
 
 pub mod activation;
 pub mod attention;
