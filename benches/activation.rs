@@ -17,9 +17,10 @@ impl Bench for Activations {
             let x = Tensor::from_slice(stream, &data, &[rows, columns * 2])?;
             let out = Tensor::new(device, DType::F32, &[rows, columns])?;
             for activation in [Activation::Silu, Activation::GeluTanh, Activation::GeluErf] {
-                let spec = ActivationSpec::new(activation).gated();
+                let spec = ActivationSpec::glu(Glu::Plain(activation), GateLayout::Split);
                 let mut step = || -> Result<()> {
-                    device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: &out }.check()?)
+                    let out = ActivationOut::Float(&out);
+                    device.activation(stream, ActivationArgs { spec: &spec, x: &x, out }.check()?)
                 };
                 step()?;
                 if activation == Activation::Silu {
