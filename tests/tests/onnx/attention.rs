@@ -24,6 +24,22 @@ struct Heads {
     dim: usize,
 }
 
+impl Heads {
+    /// These tokens, then others.
+    fn then(mut self, other: Heads) -> Heads {
+        self.values.extend(other.values);
+        self.tokens += other.tokens;
+        self
+    }
+
+    /// The first tokens only: what follows is padding.
+    fn first(mut self, tokens: Option<usize>) -> Heads {
+        self.tokens = tokens.unwrap_or(self.tokens).min(self.tokens);
+        self.values.truncate(self.tokens * self.heads * self.dim);
+        self
+    }
+}
+
 /// Entry `batch` of `[batch, tokens, heads · dim]` or `[batch, heads, tokens, dim]`.
 fn heads(array: &Array, batch: usize, heads: Option<f64>) -> Heads {
     if let ([_, tokens, width], Some(heads)) = (&array.dims[..], heads) {
@@ -58,12 +74,20 @@ impl Entry {
         let (q_heads, kv_heads) = (fixture.attribute("q_num_heads"), fixture.attribute("kv_num_heads"));
         let [q, k, v] = [fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("input.2")?];
         let y = fixture.array("output.0")?;
+        let optional =
+            |tensor: &str| if fixture.has(tensor) { fixture.array(tensor).map(Some) } else { Ok(None) };
+        let [past_k, past_v, lengths] = [optional("input.4")?, optional("input.5")?, optional("input.6")?];
         let entry = |batch| {
-            let k = heads(&k, batch, kv_heads);
+            let after = |past: &Option<Array>, new: Heads| match past {
+                Some(past) => heads(past, batch, None).then(new),
+                None => new,
+            };
+            let valid = lengths.as_ref().map(|lengths| lengths.values[batch] as usize);
+            let k = after(&past_k, heads(&k, batch, kv_heads)).first(valid);
             let scale = fixture.attribute("scale").unwrap_or(1.0 / (k.dim as f64).sqrt()) as f32;
             let is_causal = fixture.attribute("is_causal") == Some(1.0);
             let soft_cap = fixture.attribute("softcap").map(|cap| cap as f32);
-            let (q, v) = (heads(&q, batch, q_heads), heads(&v, batch, kv_heads));
+            let (q, v) = (heads(&q, batch, q_heads), after(&past_v, heads(&v, batch, kv_heads)).first(valid));
             Entry { q, k, v, y: heads(&y, batch, q_heads), scale, soft_cap, is_causal }
         };
         Ok((0..q.dims[0]).map(entry).collect())
@@ -72,7 +96,9 @@ impl Entry {
     /// `(q_len, kv_len)` of each sequence. ONNX aligns its causal mask to the first key, so only as many keys as
     /// there are queries are ever seen.
     fn sequences(&self) -> Vec<(usize, usize)> {
-        if self.is_causal {
+        if self.is_causal && self.k.tokens < self.q.tokens {
+            (0..self.q.tokens).map(|row| (1, self.k.tokens.min(row + 1))).collect()
+        } else if self.is_causal {
             vec![(self.q.tokens, self.q.tokens)]
         } else {
             vec![(1, self.k.tokens); self.q.tokens]

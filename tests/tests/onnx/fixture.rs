@@ -16,6 +16,20 @@ impl Array {
         self.values.iter().map(|&x| x as f32).collect()
     }
 
+    /// The same elements with dimension `axis` innermost, so that rows along it are contiguous.
+    pub(crate) fn innermost(&self, axis: usize) -> Array {
+        let (along, inner) = (self.dims[axis], self.dims[axis + 1..].iter().product::<usize>());
+        let outer = self.dims[..axis].iter().product::<usize>();
+        let rows = (0..outer * inner).flat_map(|row| {
+            let start = row / inner.max(1) * along * inner + row % inner.max(1);
+            (0..along).map(move |place| start + place * inner)
+        });
+        let mut dims = self.dims.clone();
+        let moved = dims.remove(axis);
+        dims.push(moved);
+        Array { dims, values: rows.map(|place| self.values[place]).collect() }
+    }
+
     /// Where dimension `axis` and those within it begin and end: (outer elements, inner elements).
     pub(crate) fn split(&self, axis: usize) -> (usize, usize) {
         (self.dims[..axis].iter().product(), self.dims[axis..].iter().product())
@@ -26,6 +40,10 @@ impl Array {
 #[derive(Debug)]
 pub(crate) struct Fixture {
     pub(crate) name: String,
+    /// The ONNX operator.
+    pub(crate) op: String,
+    /// The version of ONNX's operators that it was made for; 0 where it does not say.
+    pub(crate) opset: u64,
     header: Value,
     attributes: Value,
     data: Vec<u8>,
@@ -36,7 +54,7 @@ fn wrong(name: &str, what: &str) -> Fault {
 }
 
 impl Fixture {
-    fn open(path: &Path) -> Result<Self, Fault> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = fs::read(path).map_err(|error| wrong(&name, &error.to_string()))?;
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| wrong(&name, "too short"))?;
@@ -44,10 +62,13 @@ impl Fixture {
         let (header, data) = rest.split_at_checked(length).ok_or_else(|| wrong(&name, "no header"))?;
         let header: Value =
             serde_json::from_slice(header).map_err(|error| wrong(&name, &error.to_string()))?;
-        let attributes = header["__metadata__"]["attributes"].as_str().unwrap_or("{}");
+        let metadata = &header["__metadata__"];
+        let op = metadata["op"].as_str().ok_or_else(|| wrong(&name, "no operator"))?.to_owned();
+        let opset = metadata["opset"].as_str().and_then(|opset| opset.parse().ok()).unwrap_or(0);
+        let attributes = metadata["attributes"].as_str().unwrap_or("{}");
         let attributes =
             serde_json::from_str(attributes).map_err(|error| wrong(&name, &error.to_string()))?;
-        Ok(Fixture { name, attributes, header, data: data.to_vec() })
+        Ok(Fixture { name, op, opset, attributes, header, data: data.to_vec() })
     }
 
     /// An attribute as a number.
@@ -58,6 +79,16 @@ impl Fixture {
     /// Whether there is such a tensor.
     pub(crate) fn has(&self, tensor: &str) -> bool {
         self.header.get(tensor).is_some()
+    }
+
+    /// A tensor's element type, as safetensors names it.
+    pub(crate) fn dtype(&self, tensor: &str) -> Option<&str> {
+        self.header[tensor]["dtype"].as_str()
+    }
+
+    /// A tensor's number of dimensions.
+    pub(crate) fn rank(&self, tensor: &str) -> Option<usize> {
+        self.header[tensor]["shape"].as_array().map(Vec::len)
     }
 
     /// A tensor, by its name.
@@ -74,6 +105,9 @@ impl Fixture {
             Some("F32") => words(bytes, |b: [u8; 4]| f64::from(f32::from_le_bytes(b))),
             Some("I32") => words(bytes, |b: [u8; 4]| f64::from(i32::from_le_bytes(b))),
             Some("I64") => words(bytes, |b: [u8; 8]| i64::from_le_bytes(b) as f64),
+            Some("F64") => words(bytes, f64::from_le_bytes),
+            Some("F16") => words(bytes, |b: [u8; 2]| half::f16::from_le_bytes(b).to_f64()),
+            Some("I8") => bytes.iter().map(|&b| f64::from(b as i8)).collect(),
             Some("U8") => bytes.iter().map(|&b| f64::from(b)).collect(),
             other => return Err(wrong(&self.name, &format!("{tensor} is {other:?}"))),
         };
@@ -86,23 +120,4 @@ impl Fixture {
 
 fn words<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<f64> {
     bytes.as_chunks::<N>().0.iter().map(|&word| read(word)).collect()
-}
-
-/// All fixtures whose names begin like this; there must be `count` of them, so that none is lost unnoticed.
-pub(crate) fn fixtures(prefix: &str, count: usize) -> Result<Vec<Fixture>, Fault> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/onnx");
-    let entries = fs::read_dir(&folder).map_err(|error| Fault::new(format!("fixtures/onnx: {error}")))?;
-    let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-    paths.sort();
-    let named = |path: &&std::path::PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(prefix) && name.ends_with(".safetensors")
-    };
-    let found: Vec<Fixture> =
-        paths.iter().filter(named).map(|path| Fixture::open(path)).collect::<Result<_, _>>()?;
-    if found.len() == count {
-        Ok(found)
-    } else {
-        Err(Fault::new(format!("{} fixtures of {prefix} where {count} were expected", found.len())))
-    }
 }

@@ -1,6 +1,6 @@
 //! `MatMulInteger` and `TensorScatter`.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Array, Fixture};
 use halite_hal::{Pending, Stream, Tensor};
 use halite_kernels::{
     Backend, DType,
@@ -17,14 +17,20 @@ use halite_parity::{
 /// The operands with their zero points taken off, which INT8 holds in this test: `(x [rows, k], w [n, k], rows, n)`.
 fn operands(fixture: &Fixture) -> Result<(Vec<i8>, Vec<i8>, usize, usize), Fault> {
     let [a, b] = [fixture.array("input.0")?, fixture.array("input.1")?];
-    let [a_zero, b_zero] = [fixture.array("input.2")?, fixture.array("input.3")?];
+    let zero = |tensor: &str| if fixture.has(tensor) { fixture.array(tensor).map(Some) } else { Ok(None) };
+    let [a_zero, b_zero] = [zero("input.2")?, zero("input.3")?];
+    // One for the whole operand, for each row of the left, or for each column of the right.
+    let point =
+        |zero: &Option<Array>, place: usize| zero.as_ref().map_or(0.0, |z| z.values[place % z.values.len()]);
     let narrow = |value: f64| {
         let fits = (-128.0..=127.0).contains(&value);
         if fits { Ok(value as i8) } else { Err(Fault::new(format!("{value} does not fit INT8"))) }
     };
     let (k, n) = (b.dims[0], b.dims[1]);
-    let x = a.values.iter().map(|a| narrow(a - a_zero.values[0])).collect::<Result<_, _>>()?;
-    let turned = (0..n * k).map(|place| narrow(b.values[place % k * n + place / k] - b_zero.values[0]));
+    let x = a.values.iter().enumerate().map(|(place, a)| narrow(a - point(&a_zero, place / k)));
+    let x = x.collect::<Result<_, _>>()?;
+    let turned =
+        (0..n * k).map(|place| narrow(b.values[place % k * n + place / k] - point(&b_zero, place / k)));
     Ok((x, turned.collect::<Result<_, _>>()?, a.dims[0], n))
 }
 
@@ -77,7 +83,9 @@ pub(crate) fn scatter<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     };
     let slots: Vec<i64> = (0..batch * count)
         .map(|token| {
-            (token / count * block_size + indices.values[token / count] as usize + token % count) as i64
+            let at = indices.values[token / count] as usize + token % count;
+            // A ring where `mode` is circular; otherwise nothing lies beyond the end.
+            (token / count * block_size + at % block_size) as i64
         })
         .collect();
     let expected = canonical(&present.floats());

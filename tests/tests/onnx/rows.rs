@@ -81,27 +81,30 @@ pub(crate) fn rope_oracle(fixture: &Fixture) -> Verdict {
 }
 
 /// Logarithms of the published probabilities, and how far they may be from ours.
-fn log_softmax(fixture: &Fixture) -> Result<(usize, Vec<f64>, Vec<Bound>), Fault> {
+fn log_softmax(fixture: &Fixture) -> Result<(Array, Vec<f64>, Vec<Bound>), Fault> {
     let (x, y) = (fixture.array("input.0")?, fixture.array("output.0")?);
+    let axis = axis(fixture, x.dims.len());
+    let (x, y) = (x.innermost(axis), y.innermost(axis));
     let columns = x.dims[x.dims.len() - 1];
     let mut expected = Vec::new();
     for row in x.values.chunks_exact(columns) {
         expected.extend((0..columns as i32).map(|target| oracle::sampling::log_prob(row, target)));
     }
-    Ok((columns, y.values.iter().map(|p| p.ln()).collect(), expected))
+    Ok((x, y.values.iter().map(|p| p.ln()).collect(), expected))
 }
 
 pub(crate) fn softmax_oracle(fixture: &Fixture) -> Verdict {
-    let (columns, logs, expected) = log_softmax(fixture)?;
+    let (x, logs, expected) = log_softmax(fixture)?;
+    let columns = x.dims[x.dims.len() - 1];
     judge(&fixture.name, &[logs.len() / columns, columns], &logs, &expected)
 }
 
 pub(crate) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
-    let (columns, logs, expected) = log_softmax(fixture)?;
+    let (x, logs, expected) = log_softmax(fixture)?;
+    let columns = x.dims[x.dims.len() - 1];
     // Each column of each row as the target.
-    let x = fixture.array("input.0")?.floats();
-    let rows: Vec<f32> = x.chunks_exact(columns).flat_map(|row| row.repeat(columns)).collect();
+    let rows: Vec<f32> = x.floats().chunks_exact(columns).flat_map(|row| row.repeat(columns)).collect();
     let targets: Vec<i32> = (0..logs.len()).map(|place| (place % columns) as i32).collect();
     let logits = Tensor::<B>::from_slice(stream, &rows, &[logs.len(), columns])?;
     let targets = Tensor::<B>::from_slice(stream, &targets, &[logs.len()])?;
@@ -111,14 +114,15 @@ pub(crate) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdi
     judge(&fixture.name, &[logs.len()], &got, &around(&logs, &expected))
 }
 
-/// The operator, the rows, their columns, and the published columns and values. The axis is the innermost one.
+/// The operator, the rows along its axis, and the published values and columns.
 fn top_k(fixture: &Fixture) -> Result<(TopKSpec, Array, Array, Array), Fault> {
     let (x, values, ids) =
         (fixture.array("input.0")?, fixture.array("output.0")?, fixture.array("output.1")?);
     let k = fixture.array("input.1")?.values[0] as usize;
+    let axis = axis(fixture, x.dims.len());
     let smallest = fixture.attribute("largest") == Some(0.0);
     let spec = if smallest { TopKSpec::smallest(k) } else { TopKSpec::largest(k) };
-    Ok((spec, x, values, ids))
+    Ok((spec, x.innermost(axis), values.innermost(axis), ids.innermost(axis)))
 }
 
 fn exact(values: &[f64]) -> Vec<Bound> {
