@@ -13,7 +13,7 @@
 //! | [`rope`] | rotary position embedding |
 //! | [`activation`] | SiLU, GELU and their gated forms |
 //! | [`embedding`] | table look-up by token id |
-//! | [`cache`] | the paged KV cache: write by slot, copy, import, export |
+//! | [`cache`] | the paged KV cache: write by slot, copy, swap, import, export |
 //! | [`logits`] | penalties, biases and grammar masks on logits |
 //! | [`moe`] | mixture of experts: routing |
 //! | [`sampling`] | greedy and seeded sampling, log-probabilities |

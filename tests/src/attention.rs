@@ -7,18 +7,18 @@ mod large;
 pub use large::beyond_i32;
 
 use crate::{
+    cache::contents,
     case::{Fault, Group, Verdict, ensure},
-    judge::{judge, unsupported},
-    oracle::{self, attention::Sequence},
+    judge::{judge, same_bits, unsupported},
+    oracle::{self, attention::Sequence, cache::Blocks},
     poison::{Guarded, Layout, Region, stored},
     random::Rng,
     tolerance::Bound,
 };
-use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask},
-    cache::{BlockExport, CacheWriteArgs, KvCacheInfo},
+    cache::{CacheWriteArgs, KvCacheInfo, KvSpec},
 };
 
 /// What queries and keys hold.
@@ -33,6 +33,9 @@ pub enum Fill {
     Steep,
     /// Keys and values that no row of the step sees are NaN.
     UnseenNan,
+    /// Keys and values of each position and head of a size of their own, some rows zeros: a scale that belongs to
+    /// another shows.
+    Uneven,
 }
 
 /// How queries and output lie in memory.
@@ -75,6 +78,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "extremes", cases::extremes(), body),
         Group::listed("attention", "windows", cases::windows(), body),
         Group::listed("attention", "soft_caps", cases::soft_caps(), body),
+        Group::listed("attention", "int8", cases::int8(), body),
         Group::listed("attention", "supports", cases::supports(), body),
         Group::seeded("attention", "random", 60, cases::random, body),
         Group::bodies("attention", "errors", errors::bodies()),
@@ -104,6 +108,16 @@ impl Tokens {
                 k.iter_mut().for_each(|x| *x = -x.abs() * factor);
             }
             Fill::Steep => q.iter_mut().for_each(|x| *x *= 1000.0),
+            Fill::Uneven => {
+                let mut uneven = |rows: &mut [f32], dim: usize| {
+                    for row in rows.chunks_exact_mut(dim) {
+                        let size = rng.pick(&[0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]);
+                        row.iter_mut().for_each(|x| *x *= size);
+                    }
+                };
+                uneven(&mut k, kv.head_dim);
+                uneven(&mut v, kv.value_head_dim);
+            }
             Fill::UnseenNan => {
                 let first = match spec.mask {
                     // The first row's own position, less the others of its window.
@@ -163,10 +177,24 @@ pub(crate) fn fill<B: Backend>(
     Ok(Filled { cache, table, row })
 }
 
-/// The whole cache in the canonical layout.
-fn contents<B: Backend>(device: &B, stream: &mut B::Stream, cache: &B::KvCache) -> Result<Vec<u8>, Fault> {
-    let all: Vec<u32> = (0..cache.blocks() as u32).collect();
-    Ok(device.cache_export(stream, BlockExport { cache, blocks: &all }.check()?)?.wait()?)
+/// Keys and values of a sequence as its cache stores them.
+struct Kept {
+    k: Vec<f64>,
+    v: Vec<f64>,
+}
+
+impl Kept {
+    /// Reads `kv_len` positions of one layer through a row of the block table.
+    fn read(kv: &KvSpec, blocks: &Blocks, layer: usize, table: &[i32], kv_len: usize) -> Self {
+        let mut kept = Kept { k: Vec::new(), v: Vec::new() };
+        for position in 0..kv_len {
+            let slot = table[position / kv.block_size] as usize * kv.block_size + position % kv.block_size;
+            let (k, v) = blocks.read(layer, slot);
+            kept.k.extend(k);
+            kept.v.extend(v);
+        }
+        kept
+    }
 }
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
@@ -256,8 +284,10 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     device.attention(stream, args.check()?)?;
 
     let (mut expected, mut expected_lse) = (Vec::new(), Vec::new());
-    for (tokens, &(q_len, kv_len)) in tokens.iter().zip(sequences) {
-        let (out, lse) = expectation(spec, tokens, q_len, kv_len);
+    let blocks = Blocks::of(kv, before);
+    for (tokens, (table, &(q_len, kv_len))) in tokens.iter().zip(table.chunks(row).zip(sequences)) {
+        let kept = Kept::read(kv, &blocks, *layer, table, kv_len);
+        let (out, lse) = expectation(spec, tokens, &kept, q_len, kv_len);
         expected.extend(out);
         expected_lse.extend(lse);
     }
@@ -267,23 +297,22 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     } else {
         lse.untouched(stream)?;
     }
-    crate::judge::same_bits("the cache, which is only read", &contents(device, stream, &cache)?, &before)
+    same_bits("the cache, which is only read", &contents(device, stream, &cache)?, &blocks.bytes)
 }
 
 /// What the oracle says of one sequence.
 fn expectation(
     spec: &AttentionSpec,
     tokens: &Tokens,
+    kept: &Kept,
     q_len: usize,
     kv_len: usize,
 ) -> (Vec<Bound>, Vec<Bound>) {
-    let as_stored = |dtype: DType, values: &[f32]| -> Vec<f64> {
-        values.iter().map(|&value| stored(dtype, value)).collect()
-    };
+    let q: Vec<f64> = tokens.q.iter().map(|&value| stored(spec.dtype, value)).collect();
     let (out, lse) = oracle::attention::attend(&Sequence {
-        q: &as_stored(spec.dtype, &tokens.q),
-        k: &as_stored(spec.kv.format.element(), &tokens.k),
-        v: &as_stored(spec.kv.format.element(), &tokens.v),
+        q: &q,
+        k: &kept.k,
+        v: &kept.v,
         q_len,
         kv_len,
         query_heads: spec.query_heads,

@@ -1,23 +1,33 @@
 //! The KV cache, judged: every slot, written or not, is compared to the last bit.
 
 mod errors;
+pub(crate) mod int8;
+mod swap;
 
 use crate::{
     case::{Fault, Group, Verdict, ensure},
-    judge::{same_bits, unsupported},
-    oracle::cache::Blocks,
+    judge::{judge_quantised, same_bits, unsupported},
+    oracle::cache::{Blocks, Kind},
     poison::{Guarded, Layout, Region},
     random::Rng,
+    tolerance::Bound,
 };
 use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Support,
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvSpec, SlotMapping, SlotPlan,
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvFormat, KvSpec, SlotMapping,
+        SlotPlan,
     },
 };
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+const FORMATS: [KvFormat; 4] = [
+    KvFormat::Float(DType::F32),
+    KvFormat::Float(DType::F16),
+    KvFormat::Float(DType::Bf16),
+    KvFormat::Int8PerTokenHead,
+];
 const LAYOUTS: [Layout; 3] =
     [Layout::Dense, Layout::Rows { before: 3, after: 5 }, Layout::Heads { after: 3 }];
 
@@ -55,6 +65,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
                 ("a swap, a cycle, a fan-out", copies),
             ],
         ),
+        Group::bodies("cache", "int8", int8::bodies()),
+        Group::bodies("cache", "swap", swap::bodies()),
         Group::bodies("cache", "errors", errors::bodies()),
     ]
 }
@@ -68,7 +80,9 @@ fn edges() -> Vec<Case> {
     for (number, block_size) in [1, 2, 7, 8, 16, 32, 64, 128, 256].into_iter().enumerate() {
         for head_dim in [1, 2, 15, 16, 17, 56, 64, 80] {
             let value_head_dim = if number % 2 == 0 { head_dim } else { head_dim + 3 };
-            let kv = spec(1 + number % 3, head_dim, block_size, FLOATS[(number + head_dim) % 3])
+            let kv = KvSpec::new(2, 1 + number % 3, head_dim)
+                .with_block_size(block_size)
+                .with_format(FORMATS[(number + cases.len()) % 4])
                 .with_value_head_dim(value_head_dim);
             let last = (3 * block_size) as i64 - 1;
             let slots = vec![last, -1, 0, block_size as i64, i64::MIN, block_size as i64 - 1];
@@ -98,21 +112,24 @@ fn edges() -> Vec<Case> {
 }
 
 fn supports() -> Vec<Case> {
-    let case = |dtype| Case {
-        spec: spec(3, 32, 16, dtype).with_value_head_dim(48),
+    let case = |format| Case {
+        spec: KvSpec::new(2, 3, 32).with_value_head_dim(48).with_format(format),
         blocks: 4,
         slots: vec![63, 17, 2],
         copies: vec![(3, 0), (0, 3)],
         layout: LAYOUTS[1],
         seed: 2,
     };
-    [DType::F32, DType::F16, DType::Bf16, DType::I8, DType::U8, DType::I32].into_iter().map(case).collect()
+    let none = [DType::I8, DType::U8, DType::I32].map(KvFormat::Float);
+    FORMATS.into_iter().chain(none).map(case).collect()
 }
 
 fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let (block_size, blocks) = (1 + rng.below(20), 1 + rng.below(6));
-    let spec = spec(1 + rng.below(4), 1 + rng.below(70), block_size, rng.pick(&FLOATS))
+    let spec = KvSpec::new(2, 1 + rng.below(4), 1 + rng.below(70))
+        .with_block_size(block_size)
+        .with_format(rng.pick(&FORMATS))
         .with_value_head_dim(1 + rng.below(70));
     let mut slots: Vec<i64> = rng.permutation(blocks * block_size).into_iter().map(|s| s as i64).collect();
     slots.truncate(rng.below(12));
@@ -148,11 +165,61 @@ pub(crate) fn place<B: Backend>(
     Ok(device.slots_update(stream, plan, &mapping)?)
 }
 
+/// The whole cache in the canonical layout.
+pub(crate) fn contents<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    cache: &B::KvCache,
+) -> Result<Vec<u8>, Fault> {
+    let all: Vec<u32> = (0..cache.blocks() as u32).collect();
+    Ok(device.cache_export(stream, BlockExport { cache, blocks: &all }.check()?)?.wait()?)
+}
+
 /// Every byte of the cache is what it should be.
 fn compare<B: Backend>(device: &B, stream: &mut B::Stream, cache: &B::KvCache, expected: &Blocks) -> Verdict {
-    let all: Vec<u32> = (0..cache.blocks() as u32).collect();
-    let bytes = device.cache_export(stream, BlockExport { cache, blocks: &all }.check()?)?.wait()?;
-    same_bits("the exported cache", &bytes, &expected.bytes)
+    same_bits("the exported cache", &contents(device, stream, cache)?, &expected.bytes)
+}
+
+/// One layer's tokens: their slots, keys and values.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    layer: usize,
+    slots: &'a [i64],
+    k: &'a [f32],
+    v: &'a [f32],
+}
+
+impl Written<'_> {
+    /// Every byte of the cache is what it should be after this was written to what was expected before it. INT8 rows
+    /// are judged, and expected from then on as they came.
+    fn judge<B: Backend>(
+        self,
+        device: &B,
+        stream: &mut B::Stream,
+        cache: &B::KvCache,
+        expected: &mut Blocks,
+    ) -> Verdict {
+        let spec = cache.spec();
+        let got = Blocks::of(spec, contents(device, stream, cache)?);
+        ensure(got.bytes.len() == expected.bytes.len(), || format!("{} bytes", got.bytes.len()))?;
+        let (kd, vd) = (spec.kv_heads * spec.head_dim, spec.kv_heads * spec.value_head_dim);
+        for (token, &slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot >= 0) {
+            let (slot, layer) = (slot as usize, self.layer);
+            let (k, v) = (&self.k[token * kd..][..kd], &self.v[token * vd..][..vd]);
+            if spec.format != KvFormat::Int8PerTokenHead {
+                expected.write(layer, slot, k, v);
+                continue;
+            }
+            for (kind, row) in Kind::ALL.into_iter().zip([k, v]) {
+                let exact: Vec<Bound> = row.iter().map(|&x| Bound::exact(f64::from(x))).collect();
+                let (q, scales) = (got.elements(kind, layer, slot), got.scales(kind, layer, slot));
+                judge_quantised(kind.dim(spec), &exact, &q, &scales)
+                    .map_err(|Fault(fault)| Fault(format!("{kind:?} of token {token}: {fault}")))?;
+            }
+            expected.take(layer, slot, &got);
+        }
+        same_bits("the exported cache", &got.bytes, &expected.bytes)
+    }
 }
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
@@ -181,11 +248,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         let (v, _) = Guarded::<B>::input(stream, DType::F32, &v_values, &dims(spec.value_head_dim), *layout)?;
         let args = CacheWriteArgs { slots: &plan, cache: &cache, layer, k: &k.view, v: &v.view };
         device.cache_write(stream, args.check()?)?;
-        for (token, &slot) in slots.iter().enumerate().filter(|(_, slot)| **slot >= 0) {
-            let (k, v) = (&k_values[token * kd..][..kd], &v_values[token * vd..][..vd]);
-            expected.write(layer, slot as usize, k, v);
-        }
-        compare(device, stream, &cache, &expected)?;
+        let written = Written { layer, slots, k: &k_values, v: &v_values };
+        written.judge(device, stream, &cache, &mut expected)?;
     }
     device.cache_copy(stream, BlockCopies { cache: &cache, pairs: copies }.check()?)?;
     expected.copy(copies);
@@ -224,8 +288,8 @@ fn fused<B: Backend>(device: &B) -> Verdict {
 
 fn moved<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
-    for dtype in FLOATS {
-        let spec = spec(2, 5, 3, dtype).with_value_head_dim(7);
+    for format in FORMATS {
+        let spec = spec(2, 5, 3, DType::F32).with_value_head_dim(7).with_format(format);
         if let Support::No(_) = device.cache_supports(&spec) {
             continue;
         }

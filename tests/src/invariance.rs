@@ -20,7 +20,10 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::bodies(
             "invariance",
             "letter",
-            vec![("quantisation is the documented F32 formula", rows::letter)],
+            vec![
+                ("quantisation is the documented F32 formula", rows::letter),
+                ("so is the cache's, in INT8", crate::cache::int8::letter),
+            ],
         ),
     ]
 }

@@ -32,6 +32,7 @@
 //! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/soft_caps`, `attention/windows` |
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
+//! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |
 //! | 255·127, -128·-128, every K from 1 to 130; K of 2,049, 65,793, 131,071 and beyond | `linear/int8_exact`, `linear/errors` |
 //! | 6·4·3,072 beyond F16 | `linear/epilogues` |
 //! | N or K of 1, 15, 17, 1,368, 5,120, 73,448 | `linear/edges`, `linear/int8_exact` |
@@ -42,7 +43,7 @@
 //! | 8 groups of one expert, top-2 inside each group | `moe/routing_groups` |
 //! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu` |
 //! | — | — |
-//! | merging partial states, sinks, INT8 KV | options that the attention contract does not have yet |
+//! | merging partial states, sinks | options that the attention contract does not have yet |
 //! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
 //! | experts | the `moe` family |
 

@@ -6,7 +6,7 @@ use halite_kernels::{
     DType, Error, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
-    cache::{BlockExport, KvCacheOps, KvSpec},
+    cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     linear::{Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
     norm::{Norm, NormArgs, NormOut, NormSpec},
@@ -65,8 +65,15 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             ] {
                 assert_eq!(cpu.activation_supports(&spec.with_dtype(dtype)), Support::Native);
             }
+        }
+        for format in [
+            KvFormat::Float(DType::F32),
+            KvFormat::Float(DType::F16),
+            KvFormat::Float(DType::Bf16),
+            KvFormat::Int8PerTokenHead,
+        ] {
             for (head_dim, block_size) in [(1, 1), (32, 7), (64, 16), (80, 32), (256, 128), (576, 256)] {
-                let kv = KvSpec::new(2, 3, head_dim).with_dtype(dtype).with_block_size(block_size);
+                let kv = KvSpec::new(2, 3, head_dim).with_format(format).with_block_size(block_size);
                 assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
                 let spec = AttentionSpec::causal(9, kv);
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");

@@ -70,6 +70,16 @@ impl<T: StoredFloat> Kernel for QuantizeRows<'_, T> {
 /// Quantises one row and returns its scale. The row is read twice, which spares scratch memory.
 #[inline(always)]
 pub(crate) fn quantize_row<I: Isa>(isa: I, x: &impl Row, q: &mut [i8]) -> f32 {
+    let (columns, scale) = (x.len(), row_scale(isa, x));
+    for start in (0..columns).step_by(LANES) {
+        quantize_lanes(isa, x, start, scale, &mut q[start..columns.min(start + LANES)]);
+    }
+    scale
+}
+
+/// The scale of one row: NaN where the row holds a NaN or an infinity.
+#[inline(always)]
+pub(crate) fn row_scale<I: Isa>(isa: I, x: &impl Row) -> f32 {
     let columns = x.len();
     let mut greatest = isa.splat(0.0);
     let mut finite = true;
@@ -80,16 +90,20 @@ pub(crate) fn quantize_row<I: Isa>(isa: I, x: &impl Row, q: &mut [i8]) -> f32 {
         finite &= isa.less(size, isa.splat(f32::INFINITY)) == first_lanes(LANES);
     }
     if !finite {
-        q.fill(0);
         return f32::NAN;
     }
-    let scale = (isa.max_lane(greatest) / 127.0).max(f32::MIN_POSITIVE);
-    let inverse = isa.splat(1.0 / scale);
-    for start in (0..columns).step_by(LANES) {
-        // Rounding in the conversion, to nearest even. The quotient is at most 127 and a rounding step, so that
-        // the clamp to +-127 is the conversion's own: 127.00001 rounds to 127.
-        let rounded = isa.to_i32(isa.mul(x.at(isa, start), inverse));
-        isa.store_i8_partial(rounded, &mut q[start..columns.min(start + LANES)]);
+    (isa.max_lane(greatest) / 127.0).max(f32::MIN_POSITIVE)
+}
+
+/// Up to 16 elements of a row with a scale of [`row_scale`], from `start` on; zeros where the scale is NaN.
+#[inline(always)]
+pub(crate) fn quantize_lanes<I: Isa>(isa: I, x: &impl Row, start: usize, scale: f32, q: &mut [i8]) {
+    if scale.is_nan() {
+        q.fill(0);
+        return;
     }
-    scale
+    // Rounding in the conversion, to nearest even. The quotient is at most 127 and a rounding step, so that the clamp
+    // to +-127 is the conversion's own: 127.00001 rounds to 127.
+    let inverse = isa.splat(1.0 / scale);
+    isa.store_i8_partial(isa.to_i32(isa.mul(x.at(isa, start), inverse)), q);
 }

@@ -1,4 +1,4 @@
-//! Whole blocks: copied, exported, imported.
+//! Whole blocks: copied, swapped between caches, exported, imported.
 
 use super::{CHECK, KvCacheInfo, check_distinct};
 use crate::Checked;
@@ -22,6 +22,34 @@ impl<C: KvCacheInfo> BlockCopies<'_, C> {
         let (sources, targets): (Vec<u32>, Vec<u32>) = self.pairs.iter().copied().unzip();
         check_blocks("pairs", &sources, self.cache)?;
         check_blocks("pairs", &targets, self.cache)?;
+        check_distinct("pairs", "destinations", targets)?;
+        Ok(Checked::new(self))
+    }
+}
+
+/// Copies of whole blocks, all layers, from one cache to another of the same shape on the same device: blocks go out
+/// of the way and come back. Between devices, export and import do that.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockTransfer<'a, C> {
+    /// The cache that is read.
+    pub from: &'a C,
+    /// The cache that is written; it may be the same one.
+    pub to: &'a C,
+    /// `(from, to)` block ids, each of its own cache, done as if all reads came before all writes.
+    pub pairs: &'a [(u32, u32)],
+}
+
+impl<C: KvCacheInfo> BlockTransfer<'_, C> {
+    /// Checks that the caches are of one shape, and the ids against them.
+    ///
+    /// # Errors
+    /// Caches of different shapes or formats, a block beyond its cache, or a destination named twice.
+    pub fn check(self) -> Result<Checked<Self>> {
+        let (from, to) = (self.from.spec(), self.to.spec());
+        CHECK.that(from == to, "to", format!("{from:?}"), to)?;
+        let (sources, targets): (Vec<u32>, Vec<u32>) = self.pairs.iter().copied().unzip();
+        check_blocks("pairs", &sources, self.from)?;
+        check_blocks("pairs", &targets, self.to)?;
         check_distinct("pairs", "destinations", targets)?;
         Ok(Checked::new(self))
     }

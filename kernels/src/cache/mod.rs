@@ -1,4 +1,4 @@
-//! The paged KV cache: blocks of `block_size` token slots, written by slot, copied, exported and imported.
+//! The paged KV cache: blocks of `block_size` token slots, written by slot, copied, swapped, exported and imported.
 //!
 //! Slot `s` is token slot `s % block_size` of block `s / block_size`. How a backend lays blocks out in memory is its
 //! own affair; [`KvCacheOps::cache_export`] and [`KvCacheOps::cache_import`] speak the canonical layout of
@@ -11,7 +11,7 @@ mod slots;
 mod spec;
 mod write;
 
-pub use blocks::{BlockCopies, BlockExport, BlockImport};
+pub use blocks::{BlockCopies, BlockExport, BlockImport, BlockTransfer};
 pub use slots::{SlotLimits, SlotMapping, SlotPlan};
 pub use spec::{KvFormat, KvSpec};
 pub use write::CacheWriteArgs;
@@ -84,6 +84,16 @@ pub trait KvCacheOps: Device {
         &self,
         stream: &mut Self::Stream,
         copies: Checked<BlockCopies<'_, Self::KvCache>>,
+    ) -> Result<()>;
+
+    /// Copies whole blocks from one cache to another on the same device.
+    ///
+    /// # Errors
+    /// The device's.
+    fn cache_swap(
+        &self,
+        stream: &mut Self::Stream,
+        transfer: Checked<BlockTransfer<'_, Self::KvCache>>,
     ) -> Result<()>;
 
     /// Starts reading blocks back in the canonical layout.

@@ -5,10 +5,16 @@ use crate::{poison::Layout, random::Rng};
 use halite_kernels::{
     DType,
     attention::{AttentionSpec, Mask},
-    cache::KvSpec,
+    cache::{KvFormat, KvSpec},
 };
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+const FORMATS: [KvFormat; 4] = [
+    KvFormat::Float(DType::F32),
+    KvFormat::Float(DType::F16),
+    KvFormat::Float(DType::Bf16),
+    KvFormat::Int8PerTokenHead,
+];
 const VIEWS: [Views; 4] = [
     Views::Apart(Layout::Dense),
     Views::Apart(Layout::Rows { before: 3, after: 5 }),
@@ -212,13 +218,34 @@ pub(super) fn soft_caps() -> Vec<Case> {
     cases
 }
 
+/// INT8 keys and values, each option once: every slot its own scale, whatever the block size.
+pub(super) fn int8() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (number, head_dim) in [1, 2, 15, 16, 17, 33, 64, 80, 128, 192].into_iter().enumerate() {
+        for (group, block_size) in [(1, 16), (3, 7), (5, 1), (2, 64), (4, 33)] {
+            let kv = kv(1 + number % 3, head_dim, block_size, DType::F32)
+                .with_format(KvFormat::Int8PerTokenHead)
+                .with_value_head_dim(if number % 2 == 0 { head_dim } else { head_dim / 2 + 9 });
+            let case = case(group, kv, &[(5, 131), (1, 70), (9, 9), (1, 0), (3, 1)]);
+            cases.push(Case { fill: Fill::Uneven, ..case.clone() });
+            if number % 2 == 0 {
+                continue;
+            }
+            let spec = case.spec.clone().with_mask(Mask::Sliding { window: 20 }).with_soft_cap(0.5);
+            cases.push(Case { fill: Fill::UnseenNan, spec, ..case });
+        }
+    }
+    cases
+}
+
 /// Every type of queries with every type of cache, and caches that no backend has.
 pub(super) fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in FLOATS {
-        for stored in [DType::F32, DType::F16, DType::Bf16, DType::I8] {
+        for stored in FORMATS.into_iter().chain([KvFormat::Float(DType::I8)]) {
             for head_dim in [32, 64, 576] {
-                let mut case = case(2, kv(2, head_dim, 16, stored), &[(3, 20), (1, 33)]);
+                let kv = kv(2, head_dim, 16, DType::F32).with_format(stored);
+                let mut case = case(2, kv, &[(3, 20), (1, 33)]);
                 case.spec.dtype = dtype;
                 cases.push(case.clone());
                 case.spec = case.spec.with_mask(Mask::Sliding { window: 9 }).with_soft_cap(2.0);
@@ -232,7 +259,7 @@ pub(super) fn supports() -> Vec<Case> {
 pub(super) fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let (head_dim, block_size) = (1 + rng.below(140), 1 + rng.below(40));
-    let kv = kv(1 + rng.below(3), head_dim, block_size, rng.pick(&FLOATS));
+    let kv = kv(1 + rng.below(3), head_dim, block_size, DType::F32).with_format(rng.pick(&FORMATS));
     let kv = if rng.coin() { kv } else { kv.with_value_head_dim(1 + rng.below(140)) };
     let count = rng.below(5);
     let sequences: Vec<(usize, usize)> = (0..count)

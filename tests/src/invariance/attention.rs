@@ -10,7 +10,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
-    cache::{KvCacheInfo, KvSpec},
+    cache::{KvCacheInfo, KvFormat, KvSpec},
 };
 use std::ops::Range;
 
@@ -28,6 +28,10 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
             let kv = KvSpec::new(1, kv_heads, head_dim).with_dtype(dtype);
             specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
         }
+    }
+    for (query_heads, kv_heads, head_dim, split) in [(9, 3, 64, 256), (5, 1, 33, 64)] {
+        let kv = KvSpec::new(1, kv_heads, head_dim).with_format(KvFormat::Int8PerTokenHead);
+        specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
     }
     // Windows that begin within a part, at its edge and in the same part as the row; scores about the cap.
     for (kv_heads, split, window, cap) in [(1, 256, 100, 0.5), (1, 64, 64, 2.0), (2, 16, 5, 50.0)] {

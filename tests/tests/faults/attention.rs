@@ -12,13 +12,13 @@ use halite_kernels::{
         AttentionStep, Mask,
     },
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvCacheOps, KvFormat, KvSpec,
-        SlotLimits, SlotMapping, SlotPlan,
+        BlockCopies, BlockExport, BlockImport, BlockTransfer, CacheWriteArgs, KvCacheInfo, KvCacheOps,
+        KvFormat, KvSpec, SlotLimits, SlotMapping, SlotPlan,
     },
 };
 use halite_parity::oracle::{
     attention::{Sequence, attend},
-    cache::Blocks,
+    cache::{Blocks, Kind},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,7 +70,8 @@ impl KvCacheOps for Exact {
     fn cache_supports(&self, spec: &KvSpec) -> Support {
         match spec.format {
             KvFormat::Float(dtype) if dtype.is_float() => Support::Native,
-            _ => Support::No("keys and values are floats".into()),
+            KvFormat::Int8PerTokenHead => Support::Native,
+            _ => Support::No("keys and values are floats or scaled INT8".into()),
         }
     }
 
@@ -117,7 +118,19 @@ impl KvCacheOps for Exact {
             }
             let (k, v) = (&k[token * kd..][..kd], &v[token * vd..][..vd]);
             let v = if self.has(Fault::CacheKeysForValues) && kd == vd { k } else { v };
-            contents.write(layer, slot.max(0) as usize, k, v);
+            let slot = slot.max(0) as usize;
+            let before = contents.clone();
+            contents.write(layer, slot, k, v);
+            if spec.format == KvFormat::Int8PerTokenHead {
+                for (kind, rows) in Kind::ALL.into_iter().zip([k, v]) {
+                    self.spoil_int8(
+                        &mut contents,
+                        &before,
+                        (kind, layer, slot),
+                        rows.chunks_exact(kind.dim(spec)),
+                    );
+                }
+            }
         }
         Ok(())
     }
@@ -127,8 +140,30 @@ impl KvCacheOps for Exact {
         if self.has(Fault::CacheCopiesInOrder) {
             copies.pairs.iter().for_each(|&pair| contents.copy(&[pair]));
         } else {
+            let before = contents.clone();
             contents.copy(copies.pairs);
+            if self.has(Fault::CacheCopyLeavesScales) && copies.cache.spec.format.scale_bytes() > 0 {
+                restore_scales(&mut contents, &before, copies.pairs, &copies.cache.spec);
+            }
         }
+        Ok(())
+    }
+
+    fn cache_swap(&self, _: &mut Queue, transfer: Checked<BlockTransfer<'_, Cache>>) -> Result<()> {
+        let read = transfer.from.contents().clone();
+        let mut to = transfer.to.contents();
+        if self.has(Fault::CacheSwapSameIds) {
+            let same: Vec<(u32, u32)> = transfer.pairs.iter().map(|&(from, _)| (from, from)).collect();
+            same.iter()
+                .filter(|pair| (pair.1 as usize) < transfer.to.blocks)
+                .for_each(|&pair| to.copy_from(&read, &[pair]));
+            return Ok(());
+        }
+        if self.has(Fault::CacheSwapInOrder) && Arc::ptr_eq(&transfer.from.contents, &transfer.to.contents) {
+            transfer.pairs.iter().for_each(|&pair| to.copy(&[pair]));
+            return Ok(());
+        }
+        to.copy_from(&read, transfer.pairs);
         Ok(())
     }
 
@@ -144,6 +179,67 @@ impl KvCacheOps for Exact {
             contents.bytes[block as usize * size..][..size].copy_from_slice(bytes);
         }
         Ok(())
+    }
+}
+
+/// Puts the scales of the copies' targets back to what they were.
+fn restore_scales(contents: &mut Blocks, before: &Blocks, pairs: &[(u32, u32)], spec: &KvSpec) {
+    for &(_, to) in pairs {
+        for slot in to as usize * spec.block_size..(to as usize + 1) * spec.block_size {
+            for layer in 0..spec.layers {
+                for kind in Kind::ALL {
+                    let (q, scales) =
+                        (contents.elements(kind, layer, slot), before.scales(kind, layer, slot));
+                    contents.put_int8(kind, layer, slot, &bytes(&q), &floats(&scales));
+                }
+            }
+        }
+    }
+}
+
+fn bytes(values: &[f64]) -> Vec<i8> {
+    values.iter().map(|&value| value as i8).collect()
+}
+
+fn floats(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&value| value as f32).collect()
+}
+
+impl Exact {
+    /// What the device does wrong where it quantises keys and values.
+    fn spoil_int8<'r>(
+        &self,
+        contents: &mut Blocks,
+        before: &Blocks,
+        (kind, layer, slot): (Kind, usize, usize),
+        rows: impl Iterator<Item = &'r [f32]>,
+    ) {
+        let mut q = bytes(&contents.elements(kind, layer, slot));
+        let mut scales = floats(&contents.scales(kind, layer, slot));
+        if self.has(Fault::CacheInt8Truncates) {
+            let truncated =
+                rows.zip(&scales).flat_map(|(row, &scale)| row.iter().map(move |x| (x / scale) as i8));
+            q = truncated.collect();
+        }
+        if self.has(Fault::CacheStaleScale) {
+            let stale = floats(&before.scales(kind, layer, slot));
+            scales
+                .iter_mut()
+                .zip(stale)
+                .filter(|(_, stale)| stale.is_finite())
+                .for_each(|(scale, stale)| *scale = stale);
+        }
+        if self.has(Fault::CacheFirstHeadsScale) {
+            let first = scales[0];
+            scales.fill(first);
+        }
+        if self.has(Fault::CacheKeyScaleForValues) && kind == Kind::Values {
+            scales = floats(&contents.scales(Kind::Keys, layer, slot));
+        }
+        if self.has(Fault::CacheScaleOne) {
+            scales.fill(1.0);
+        }
+        contents.put_int8(kind, layer, slot, &q, &scales);
     }
 }
 
@@ -188,7 +284,23 @@ impl Exact {
         let contents = args.cache.contents();
         for position in 0..kv_len {
             let slot = table[position / kv.block_size] as usize * kv.block_size + position % kv.block_size;
-            let (key, value) = contents.read(layer, slot);
+            let (mut key, mut value) = contents.read(layer, slot);
+            if kv.format == KvFormat::Int8PerTokenHead {
+                let scaled = |kind: Kind, from: (Kind, usize)| -> Vec<f64> {
+                    let (q, scales) =
+                        (contents.elements(kind, layer, slot), contents.scales(from.0, layer, from.1));
+                    q.chunks_exact(kind.dim(kv))
+                        .zip(scales)
+                        .flat_map(|(row, scale)| row.iter().map(move |x| x * scale))
+                        .collect()
+                };
+                if self.has(Fault::AttentionNeighbourScale) {
+                    key = scaled(Kind::Keys, (Kind::Keys, slot ^ usize::from(slot % kv.block_size > 1)));
+                }
+                if self.has(Fault::AttentionKeyScaleForValues) {
+                    value = scaled(Kind::Values, (Kind::Keys, slot));
+                }
+            }
             k.extend(key);
             v.extend(value);
         }

@@ -10,14 +10,16 @@ mod sequence;
 pub(crate) mod source;
 pub(crate) mod stage;
 pub(crate) mod state;
+mod stored;
 mod task;
 pub(crate) mod tile;
 
 use crate::{
+    cache::Kind,
     device::Cpu,
     linear::output::OutputRows,
     stream::CpuStream,
-    view::{Writer, read, with_float, write},
+    view::{Writer, read, write},
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
@@ -31,8 +33,9 @@ use halite_kernels::{
 pub use plan::CpuAttentionPlan;
 pub(crate) use plan::TaskCut;
 use source::{Layer, Source};
-use stage::MAX_PART;
+use stage::{MAX_PART, Stored};
 use std::sync::{Mutex, PoisonError};
+use stored::with_stored;
 use task::Attend;
 
 /// Query rows of a task: enough that staging a part costs little beside using it, few enough that their states stay in
@@ -48,7 +51,10 @@ impl Attention for Cpu {
         }
         match spec.kv.format {
             KvFormat::Float(dtype) if dtype.is_float() => {}
-            other => return Support::No(format!("{other} keys and values: F32, F16 and BF16 are built")),
+            KvFormat::Int8PerTokenHead => {}
+            other => {
+                return Support::No(format!("{other} keys and values: F32, F16, BF16 and INT8 are built"));
+            }
         }
         if spec.kv_split > MAX_PART {
             return Support::No(format!("kv_split {}: at most {MAX_PART}", spec.kv_split));
@@ -89,14 +95,26 @@ impl Attention for Cpu {
             return Ok(());
         }
         let rows = QueryRows { q: args.q, out: args.out, log_sum_exp: args.log_sum_exp };
-        with_float!(args.plan.spec.kv.format.element(), Stored => {
-            let ((keys, key_range), (values, value_range)) =
-                (args.cache.keys(args.layer), args.cache.values(args.layer));
-            let (keys, values) = (keys.read(key_range)?, values.read(value_range)?);
-            let layer = Layer::<Stored> {
-                cache: args.cache,
-                keys: bytemuck::cast_slice(&keys),
-                values: bytemuck::cast_slice(&values),
+        let (cache, n) = (args.cache, args.layer);
+        let [keys, key_scales, values, value_scales] = [
+            cache.elements(Kind::Keys, n),
+            cache.scales(Kind::Keys, n),
+            cache.elements(Kind::Values, n),
+            cache.scales(Kind::Values, n),
+        ]
+        .map(|(memory, bytes)| memory.read(bytes));
+        let (keys, key_scales, values, value_scales) = (keys?, key_scales?, values?, value_scales?);
+        with_stored!(args.plan.spec.kv.format, Element => {
+            let layer = Layer::<Element> {
+                cache,
+                keys: Stored {
+                    elements: bytemuck::cast_slice(&keys),
+                    scales: bytemuck::cast_slice(&key_scales),
+                },
+                values: Stored {
+                    elements: bytemuck::cast_slice(&values),
+                    scales: bytemuck::cast_slice(&value_scales),
+                },
             };
             self.attend("attention", stream, args.plan, &layer, rows)
         })

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    stage::{KvBlocks, Part, PartShape, Stage},
+    stage::{KvBlocks, Part, PartShape, Stage, Stored},
     state::{Line, State},
     tile::{PartTile, SCORE_LINES},
 };
@@ -77,11 +77,11 @@ pub(crate) struct Paged {
 
 impl KvBlocks for &Paged {
     type Element = f32;
-    fn keys(&self, block: usize) -> &[f32] {
-        &self.keys[block * self.key_len..][..self.key_len]
+    fn keys(&self, block: usize) -> Stored<'_, f32> {
+        Stored { elements: &self.keys[block * self.key_len..][..self.key_len], scales: &[] }
     }
-    fn values(&self, block: usize) -> &[f32] {
-        &self.values[block * self.value_len..][..self.value_len]
+    fn values(&self, block: usize) -> Stored<'_, f32> {
+        Stored { elements: &self.values[block * self.value_len..][..self.value_len], scales: &[] }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where a task's keys and values come from.
 
 use super::{
-    stage::{KvBlocks, Part, Stage},
+    stage::{KvBlocks, Part, Stage, Stored},
     state::Line,
+    stored::StoredKv,
 };
 use crate::{
-    cache::CpuKvCache,
-    simd::{Isa, LANES, StoredFloat},
+    cache::{CpuKvCache, Kind},
+    simd::{Isa, LANES},
 };
 use halite_kernels::cache::KvCacheInfo;
 use std::ops::Range;
@@ -31,8 +32,8 @@ pub(crate) struct Staged<'a> {
 /// One layer of a cache with keys and values of their own.
 pub(super) struct Layer<'a, T> {
     pub(super) cache: &'a CpuKvCache,
-    pub(super) keys: &'a [T],
-    pub(super) values: &'a [T],
+    pub(super) keys: Stored<'a, T>,
+    pub(super) values: Stored<'a, T>,
 }
 
 /// One head of one sequence in a layer.
@@ -44,29 +45,34 @@ struct SequenceBlocks<'a, T> {
 }
 
 impl<T> SequenceBlocks<'_, T> {
-    /// A head's elements in the sequence's n-th block; `block` elements a block, `head` a head.
+    /// What is the head's in the sequence's n-th block.
     #[inline(always)]
-    fn head<'m>(&self, memory: &'m [T], n: usize, block: usize) -> &'m [T] {
-        let head = block / self.layer.cache.spec().kv_heads;
-        &memory[self.table[n] as usize * block + self.kv_head * head..][..head]
+    fn head<'m>(&self, layer: Stored<'m, T>, n: usize, kind: Kind) -> Stored<'m, T> {
+        let (cache, heads) = (self.layer.cache, self.layer.cache.spec().kv_heads);
+        let at = self.table[n] as usize * heads + self.kv_head;
+        let (elements, scales) = (cache.block_elements(kind) / heads, cache.block_scales() / heads);
+        Stored {
+            elements: &layer.elements[at * elements..][..elements],
+            scales: if layer.scales.is_empty() { &[] } else { &layer.scales[at * scales..][..scales] },
+        }
     }
 }
 
-impl<T: StoredFloat> KvBlocks for SequenceBlocks<'_, T> {
+impl<T: StoredKv> KvBlocks for SequenceBlocks<'_, T> {
     type Element = T;
 
     #[inline(always)]
-    fn keys(&self, block: usize) -> &[T] {
-        self.head(self.layer.keys, block, self.layer.cache.key_block())
+    fn keys(&self, block: usize) -> Stored<'_, T> {
+        self.head(self.layer.keys, block, Kind::Keys)
     }
 
     #[inline(always)]
-    fn values(&self, block: usize) -> &[T] {
-        self.head(self.layer.values, block, self.layer.cache.value_block())
+    fn values(&self, block: usize) -> Stored<'_, T> {
+        self.head(self.layer.values, block, Kind::Values)
     }
 }
 
-impl<T: StoredFloat> Source for Layer<'_, T> {
+impl<T: StoredKv> Source for Layer<'_, T> {
     #[inline(always)]
     fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, _scratch: &mut [Line]) {
         let Staged { table, kv_head, piece: Piece { start, from, len } } = staged;

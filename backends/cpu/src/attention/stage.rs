@@ -1,10 +1,11 @@
 //! Widens one part of a sequence's keys and values into scratch memory, in the order in which the tile reads them.
 //!
-//! The cache keeps blocks of any size, in `f32`, BF16 or F16. Staging is what keeps the tile free of all that: it
+//! The cache keeps blocks of any size, in `f32`, BF16, F16 or scaled INT8. Staging is what keeps the tile free of all that: it
 //! happens once a (sequence, KV head, part), for all query rows that see the part. Slots past the sequence's last
 //! position are never read, nor are groups of positions before the first that a row sees.
 
 use super::state::Line;
+use super::stored::StoredKv;
 use crate::simd::{Isa, Kernel, LANES, StoredFloat};
 
 /// The longest part.
@@ -16,11 +17,19 @@ pub(crate) const CHUNK: usize = 2 * LANES;
 /// One KV head of one sequence's cache.
 pub(crate) trait KvBlocks {
     /// How the cache stores its values.
-    type Element: StoredFloat;
-    /// Keys of the sequence's n-th block, `[head_dim][block_size]`.
-    fn keys(&self, block: usize) -> &[Self::Element];
-    /// Values of the sequence's n-th block, `[block_size][v_dim]`.
-    fn values(&self, block: usize) -> &[Self::Element];
+    type Element: StoredKv;
+    /// Keys of the sequence's n-th block, `[head_dim][block_size]`, and their scales, `[block_size]`.
+    fn keys(&self, block: usize) -> Stored<'_, Self::Element>;
+    /// Values of the sequence's n-th block, `[block_size][v_dim]`, and their scales, `[block_size]`.
+    fn values(&self, block: usize) -> Stored<'_, Self::Element>;
+}
+
+/// One head's keys or values in one block.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<'a, T> {
+    pub(crate) elements: &'a [T],
+    /// One a slot; empty where the type has none.
+    pub(crate) scales: &'a [f32],
 }
 
 /// Sizes of a part in scratch.
@@ -162,29 +171,30 @@ struct Run {
 }
 
 #[inline(always)]
-fn stage_keys<I: Isa, T: StoredFloat>(isa: I, part: &mut Part<'_>, block: &[T], run: Run) {
+fn stage_keys<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_, T>, run: Run) {
     let head_dim = part.shape.head_dim;
-    let rows = block[..head_dim * run.block_size].chunks_exact(run.block_size);
+    let rows = block.elements[..head_dim * run.block_size].chunks_exact(run.block_size);
     let mut done = 0;
     while done < run.len {
         let (group, lane) = ((run.at + done) / LANES, (run.at + done) % LANES);
         let len = (LANES - lane).min(run.len - done);
         let slots = run.slot + done..run.slot + done + len;
+        let scales = T::slot_scales(isa, block.scales, slots.clone());
         let (to, _) = part.keys[group * head_dim * LANES..][..head_dim * LANES].as_chunks_mut::<LANES>();
         for (to, from) in to.iter_mut().zip(rows.clone()) {
             let from = &from[slots.clone()];
             if len < 4 && lane > 0 {
                 // Blocks of a few positions: a partial vector costs more than its elements.
-                for (to, &x) in to[lane..].iter_mut().zip(from) {
-                    *to = x.widen();
+                for (i, (to, &x)) in to[lane..].iter_mut().zip(from).enumerate() {
+                    *to = x.widen(block.scales, slots.start + i);
                 }
             } else if let Some(from) = from.first_chunk() {
-                isa.store(T::load(isa, from), to);
+                isa.store(T::load(isa, from, scales), to);
             } else if lane == 0 {
                 // The whole vector, so that lanes which no later run writes are zero.
-                isa.store(T::load_partial(isa, from), to);
+                isa.store(T::load_partial(isa, from, scales), to);
             } else {
-                isa.store_partial(T::load_partial(isa, from), &mut to[lane..lane + len]);
+                isa.store_partial(T::load_partial(isa, from, scales), &mut to[lane..lane + len]);
             }
         }
         done += len;
@@ -192,22 +202,23 @@ fn stage_keys<I: Isa, T: StoredFloat>(isa: I, part: &mut Part<'_>, block: &[T], 
 }
 
 #[inline(always)]
-fn stage_values<I: Isa, T: StoredFloat>(isa: I, part: &mut Part<'_>, block: &[T], run: Run) {
+fn stage_values<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_, T>, run: Run) {
     let PartShape { v_dim, positions, .. } = part.shape;
-    let rows = block[run.slot * v_dim..][..run.len * v_dim].chunks_exact(v_dim);
-    for (position, row) in (run.at..).zip(rows) {
+    let rows = block.elements[run.slot * v_dim..][..run.len * v_dim].chunks_exact(v_dim);
+    for ((position, slot), row) in (run.at..).zip(run.slot..).zip(rows) {
+        let scale = T::slot_scale(isa, block.scales, slot);
         for (chunk, columns) in row.chunks(CHUNK).enumerate() {
             let to = &mut part.values[(chunk * positions + position) * CHUNK..][..CHUNK];
             let (to, _) = to.as_chunks_mut::<LANES>();
             if let (Some(first), Some(second)) = (columns.first_chunk(), columns.last_chunk())
                 && columns.len() == CHUNK
             {
-                isa.store(T::load(isa, first), &mut to[0]);
-                isa.store(T::load(isa, second), &mut to[1]);
+                isa.store(T::load(isa, first, scale), &mut to[0]);
+                isa.store(T::load(isa, second, scale), &mut to[1]);
             } else {
                 let (first, second) = columns.split_at(columns.len().min(LANES));
-                isa.store(T::load_partial(isa, first), &mut to[0]);
-                isa.store(T::load_partial(isa, second), &mut to[1]);
+                isa.store(T::load_partial(isa, first, scale), &mut to[0]);
+                isa.store(T::load_partial(isa, second, scale), &mut to[1]);
             }
         }
     }

@@ -70,27 +70,30 @@ fn every_block_size_gives_the_same_part() {
     }
 }
 
-/// A cache of one block whose n-th value is `n / 8`.
-struct Counted<T>(Vec<T>);
+/// A cache of one block with these elements and scales.
+struct Counted<'a, T>(Stored<'a, T>);
 
-impl<T: StoredFloat> KvBlocks for Counted<T> {
+impl<T: StoredKv> KvBlocks for Counted<'_, T> {
     type Element = T;
-    fn keys(&self, _: usize) -> &[T] {
-        &self.0
+    fn keys(&self, _: usize) -> Stored<'_, T> {
+        self.0
     }
-    fn values(&self, _: usize) -> &[T] {
-        &self.0
+    fn values(&self, _: usize) -> Stored<'_, T> {
+        self.0
     }
 }
 
 #[test]
 fn stored_types_widen() {
-    fn check_type<T: StoredFloat>(narrow: fn(f32) -> T) {
+    // The n-th element stands for n / 8.
+    fn check_type<T: StoredKv>(narrow: fn(f32) -> T, scale: Option<f32>) {
         for tier in Tier::available() {
             let shape = PartShape::new(4, 4, 32);
             let mut lines = vec![Line::default(); shape.part_lines()];
             let mut part = Part::new(shape, &mut lines);
-            let blocks = Counted((0..80).map(|n| narrow(n as f32 / 8.0)).collect());
+            let elements: Vec<T> = (0..80).map(|n| narrow(n as f32 / 8.0)).collect();
+            let scales: Vec<f32> = scale.map(|scale| vec![scale; 20]).unwrap_or_default();
+            let blocks = Counted(Stored { elements: &elements, scales: &scales });
             tier.run(Stage { part: &mut part, start: 0, from: 0, len: 20, block_size: 20, blocks });
             // Keys are [head_dim][block_size], values [block_size][v_dim].
             assert_eq!(part.keys()[2 * LANES + 3], 43.0 / 8.0, "{tier}");
@@ -98,9 +101,40 @@ fn stored_types_widen() {
             assert_eq!(part.values()[19 * CHUNK + 3], 79.0 / 8.0, "{tier}");
         }
     }
-    check_type(|x| x);
-    check_type(bf16::from_f32);
-    check_type(f16::from_f32);
+    check_type(|x| x, None);
+    check_type(bf16::from_f32, None);
+    check_type(f16::from_f32, None);
+    check_type(|x| (x * 8.0) as i8, Some(0.125));
+}
+
+#[test]
+fn each_slot_has_its_own_scale_whatever_the_block_size() {
+    // Elements of 1: keys and values are the scales. Scales past the sequence are NaN.
+    let ones = vec![1i8; 5 * 64];
+    for tier in Tier::available() {
+        for block_size in [1, 2, 3, 16, 20, 33, 64] {
+            let (start, len) = (0, 37.min(block_size));
+            let scales: Vec<f32> =
+                (0..block_size).map(|slot| if slot < len { slot as f32 + 0.5 } else { f32::NAN }).collect();
+            let shape = PartShape::new(5, 5, 48);
+            let mut lines = vec![Line::default(); shape.part_lines()];
+            let mut part = Part::new(shape, &mut lines);
+            let blocks = Counted(Stored { elements: &ones, scales: &scales });
+            tier.run(Stage { part: &mut part, start, from: 0, len, block_size, blocks });
+            for at in 0..len {
+                let key = part.keys()[(at / LANES * 5 + 4) * LANES + at % LANES];
+                let value = part.values()[at * CHUNK + 4];
+                assert_eq!((key, value), (at as f32 + 0.5, at as f32 + 0.5), "{tier} {block_size} at {at}");
+            }
+            for at in len..len.next_multiple_of(LANES) {
+                assert_eq!(
+                    part.keys()[at / LANES * 5 * LANES + at % LANES],
+                    0.0,
+                    "{tier} {block_size} at {at}"
+                );
+            }
+        }
+    }
 }
 
 #[test]
