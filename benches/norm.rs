@@ -29,7 +29,7 @@ impl Bench for Norms {
                     NormOut::Float(&out)
                 };
                 let residual = Some(NormResidual::Before { residual: &residual, sum: &sum });
-                let args = NormArgs { spec: &spec, x: &x, residual, weight: &weight, bias: None, out };
+                let args = NormArgs { spec: &spec, x: &x, residual, weight: Some(&weight), bias: None, out };
                 device.norm(stream, args.check()?)
             };
             step(false)?;

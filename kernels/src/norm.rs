@@ -3,9 +3,13 @@
 //! - RMS (Zhang and Sennrich 2019, arXiv:1910.07467): `y = x / √(mean(x²) + eps) · weight`.
 //! - Layer (Ba et al. 2016, arXiv:1607.06450): `y = (x - mean) / √(var + eps) · weight + bias`, population variance.
 //!
+//! Where the spec has a `weight_offset`, `weight` above is `weight_offset + weight`: Gemma's weights are stored less 1
+//! (arXiv:2403.08295). Without weights `y` is not multiplied at all (OLMo's layer norm, arXiv:2402.00838).
+//!
 //! A residual is added to `x`, or to `y` as models with a norm behind each layer do (Gemma 2, arXiv:2408.00118).
 //!
-//! A norm per head is a norm over rows of `head_dim`: pass `[tokens, heads, head_dim]`.
+//! A norm per head is a norm over rows of `head_dim`: pass `[tokens, heads, head_dim]`. Weights of
+//! `[heads, head_dim]` are each head's own; with them one call norms queries and keys that lie side by side.
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result, Tensor};
@@ -28,8 +32,10 @@ pub enum NormKind {
 pub struct NormSpec {
     /// The formula.
     pub kind: NormKind,
-    /// Added to the mean square or the variance.
+    /// Added to the mean square or the variance; zero or more, finite.
     pub eps: f32,
+    /// Added to every weight, in F32; finite. 0 leaves the weights' bits as they are.
+    pub weight_offset: f32,
     /// Type of input, residual, sum and float output; weight and bias are always F32.
     pub dtype: DType,
 }
@@ -37,12 +43,18 @@ pub struct NormSpec {
 impl NormSpec {
     /// RMS norm over F32.
     pub fn rms(eps: f32) -> Self {
-        NormSpec { kind: NormKind::Rms, eps, dtype: DType::F32 }
+        NormSpec { kind: NormKind::Rms, eps, weight_offset: 0.0, dtype: DType::F32 }
     }
 
     /// Layer norm over F32.
     pub fn layer(eps: f32) -> Self {
-        NormSpec { kind: NormKind::Layer, eps, dtype: DType::F32 }
+        NormSpec { kind: NormKind::Layer, eps, weight_offset: 0.0, dtype: DType::F32 }
+    }
+
+    /// Weights that are stored less `offset`: 1 for Gemma's.
+    pub fn with_weight_offset(mut self, offset: f32) -> Self {
+        self.weight_offset = offset;
+        self
     }
 
     /// Another type of input and output.
@@ -79,7 +91,7 @@ pub enum NormResidual<'a, D: Device> {
         /// from both.
         sum: &'a Tensor<D>,
     },
-    /// `y = residual + norm(x)`, with one rounding to the output's type; for [`NormOut::Float`] only.
+    /// `y = residual + norm(x)`, with one rounding to the output's type.
     After {
         /// Added to the norm; of `x`'s shape and type. It may be `x` itself; the output is apart from both.
         residual: &'a Tensor<D>,
@@ -95,9 +107,9 @@ pub struct NormArgs<'a, D: Device> {
     pub x: &'a Tensor<D>,
     /// The residual to add before or after.
     pub residual: Option<NormResidual<'a, D>>,
-    /// F32 `[columns]`.
-    pub weight: &'a Tensor<D>,
-    /// F32 `[columns]`, for layer norm only.
+    /// F32 `[columns]`, or `[heads, columns]` for `x` of three dimensions; none multiplies nothing.
+    pub weight: Option<&'a Tensor<D>>,
+    /// F32, of a weight's shape; for layer norm only.
     pub bias: Option<&'a Tensor<D>>,
     /// Where the result goes.
     pub out: NormOut<'a, D>,
@@ -113,20 +125,23 @@ impl<D: Device> NormArgs<'_, D> {
         CHECK.that(matches!(dims.len(), 2 | 3), "x", "2 or 3 dimensions", dims)?;
         let columns = dims[dims.len() - 1];
         CHECK.positive("columns", columns)?;
-        CHECK.that(self.spec.eps >= 0.0, "eps", "zero or more", self.spec.eps)?;
+        let eps = self.spec.eps;
+        CHECK.that(eps.is_finite() && eps >= 0.0, "eps", "a finite number, zero or more", eps)?;
+        let offset = self.spec.weight_offset;
+        CHECK.that(offset.is_finite(), "weight_offset", "a finite number", offset)?;
         CHECK.tensor("x", self.x, self.spec.dtype, dims)?;
-        CHECK.tensor("weight", self.weight, DType::F32, &[columns])?;
+        if let Some(weight) = self.weight {
+            check_vector("weight", weight, dims)?;
+        } else {
+            CHECK.that(offset == 0.0, "weight_offset", "0 where there are no weights", offset)?;
+        }
         if let Some(bias) = self.bias {
             CHECK.that(self.spec.kind == NormKind::Layer, "bias", "none for this kind", self.spec.kind)?;
-            CHECK.tensor("bias", bias, DType::F32, &[columns])?;
+            check_vector("bias", bias, dims)?;
         }
         let (residual, sum) = match &self.residual {
             Some(NormResidual::Before { residual, sum }) => (Some(*residual), Some(*sum)),
-            Some(NormResidual::After { residual }) => {
-                let float = matches!(self.out, NormOut::Float(_));
-                CHECK.that(float, "out", "floats where the residual comes after the norm", "INT8")?;
-                (Some(*residual), None)
-            }
+            Some(NormResidual::After { residual }) => (Some(*residual), None),
             None => (None, None),
         };
         if let Some(residual) = residual {
@@ -136,7 +151,7 @@ impl<D: Device> NormArgs<'_, D> {
             CHECK.tensor("sum", sum, self.spec.dtype, dims)?;
         }
         let inputs =
-            [("x", Some(self.x)), ("residual", residual), ("weight", Some(self.weight)), ("bias", self.bias)];
+            [("x", Some(self.x)), ("residual", residual), ("weight", self.weight), ("bias", self.bias)];
         if let Some(sum) = sum {
             CHECK.disjoint("sum", sum, &inputs)?;
         }
@@ -157,6 +172,12 @@ impl<D: Device> NormArgs<'_, D> {
         }
         Ok(Checked::new(self))
     }
+}
+
+/// F32 `[columns]`, or `[heads, columns]` for heads of their own.
+fn check_vector<D: Device>(argument: &'static str, tensor: &Tensor<D>, dims: &[usize]) -> Result<()> {
+    let own = if tensor.dims().len() == 2 && dims.len() == 3 { &dims[1..] } else { &dims[dims.len() - 1..] };
+    CHECK.tensor(argument, tensor, DType::F32, own)
 }
 
 /// The family's trait.

@@ -57,7 +57,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(
             @family $device, moe: routing routing_groups routing_extremes routing_random errors
         );
-        $crate::parity_tests!(@family $device, norm: edges fused extremes supports random errors);
+        $crate::parity_tests!(@family $device, norm: edges fused weights extremes supports random errors);
         $crate::parity_tests!(@family $device, quantize: edges supports random errors);
         $crate::parity_tests!(@family $device, rope: edges supports random views errors);
         $crate::parity_tests!(

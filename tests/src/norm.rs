@@ -16,13 +16,14 @@ use halite_kernels::{
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const KINDS: [NormKind; 2] = [NormKind::Rms, NormKind::Layer];
 
-/// Residual and quantisation: after the norm a residual comes only where the result is not quantised.
-const FUSIONS: [(Option<Side>, bool); 5] = [
+/// Residual and quantisation.
+const FUSIONS: [(Option<Side>, bool); 6] = [
     (None, false),
     (None, true),
     (Some(Side::Before), false),
     (Some(Side::Before), true),
     (Some(Side::After), false),
+    (Some(Side::After), true),
 ];
 
 /// What the rows hold.
@@ -37,6 +38,18 @@ pub enum Data {
     Offset,
     /// Magnitudes near 1e-20: their squares are subnormal.
     Small,
+}
+
+/// What the normed rows are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Weights {
+    /// Nothing.
+    None,
+    /// The same weights and biases for every row.
+    Shared,
+    /// Each head's own, where there are heads.
+    PerHead,
 }
 
 /// Where the residual is added.
@@ -59,7 +72,9 @@ pub struct Case {
     pub outer: Vec<usize>,
     /// Columns.
     pub columns: usize,
-    /// Where a residual is added; after the norm only where the result is not quantised.
+    /// The weights.
+    pub weights: Weights,
+    /// Where a residual is added.
     pub residual: Option<Side>,
     /// Whether a layer norm has a bias.
     pub bias: bool,
@@ -83,6 +98,7 @@ impl Case {
             spec: spec.with_dtype(dtype),
             outer: outer.to_vec(),
             columns,
+            weights: Weights::Shared,
             residual: None,
             bias: kind == NormKind::Layer,
             quantised: false,
@@ -98,6 +114,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("norm", "edges", edges(), body),
         Group::listed("norm", "fused", fused(), body),
+        Group::listed("norm", "weights", weights(), body),
         Group::listed("norm", "extremes", extremes(), body),
         Group::listed("norm", "supports", supports(), body),
         Group::seeded("norm", "random", 60, random, body),
@@ -135,6 +152,29 @@ fn fused() -> Vec<Case> {
     cases
 }
 
+fn weights() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for columns in [1, 15, 16, 33, 64, 128] {
+        for kind in KINDS {
+            for weights in [Weights::None, Weights::Shared, Weights::PerHead] {
+                for offset in [0.0, 1.0, -0.25] {
+                    for outer in [&[3][..], &[2, 3], &[3, 1], &[2, 0]] {
+                        let case = Case::new(kind, DType::F32, outer, columns);
+                        let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
+                        let quantised = columns == 33;
+                        let mut case = Case { weights, layout, quantised, ..case };
+                        if weights != Weights::None {
+                            case.spec.weight_offset = offset;
+                        }
+                        cases.push(case);
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
 fn extremes() -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in KINDS {
@@ -164,7 +204,11 @@ fn random(seed: u64) -> Case {
     let outer = if rng.coin() { vec![rng.below(9)] } else { vec![rng.below(5), rng.below(5)] };
     let case = Case::new(rng.pick(&KINDS), rng.pick(&FLOATS), &outer, 1 + rng.below(200));
     let (residual, quantised) = rng.pick(&FUSIONS);
+    let weights = rng.pick(&[Weights::Shared, Weights::Shared, Weights::PerHead, Weights::None]);
+    let offset = if weights != Weights::None && rng.coin() { rng.away() } else { 0.0 };
     Case {
+        spec: case.spec.clone().with_weight_offset(offset),
+        weights,
         residual,
         quantised,
         bias: case.spec.kind == NormKind::Layer && rng.coin(),
@@ -194,10 +238,15 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let (x, x_values) = Guarded::<B>::input(stream, dtype, &data(&mut rng), &dims, *layout)?;
     let (residual, residual_values) = Guarded::<B>::input(stream, dtype, &data(&mut rng), &dims, *layout)?;
     let sum = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
-    let (weight, weights) =
-        Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
-    let (bias, biases) =
-        Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
+    let own = case.weights == Weights::PerHead && case.outer.len() == 2;
+    let vectors = if own { case.outer[1] } else { 1 };
+    let vector_dims = if own { &dims[1..] } else { &dims[dims.len() - 1..] };
+    let mut vector = |rng: &mut Rng| {
+        let layout = if own { LAYOUTS[1] } else { Layout::Dense };
+        Guarded::<B>::input(stream, DType::F32, &rng.aways(vectors * columns), vector_dims, layout)
+    };
+    let ((weight, weights), (bias, biases)) = (vector(&mut rng)?, vector(&mut rng)?);
+    let (weighted, biased) = (case.weights != Weights::None, case.bias);
     let out = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
     let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
     // Scales of [tokens, heads] may be a part of wider rows, a single head of them too.
@@ -212,8 +261,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
             Side::Before => NormResidual::Before { residual: &residual.view, sum: &sum.view },
             Side::After => NormResidual::After { residual: &residual.view },
         }),
-        weight: &weight.view,
-        bias: case.bias.then_some(&bias.view),
+        weight: weighted.then_some(&weight.view),
+        bias: biased.then_some(&bias.view),
         out: if case.quantised {
             NormOut::Int8PerToken { q: &q.view, scales: &scales.view }
         } else {
@@ -242,9 +291,10 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         sum.untouched(stream)?;
     }
     let mut expected = Vec::new();
-    for row in input.chunks_exact(columns) {
-        let bias = case.bias.then_some(biases.as_slice());
-        expected.extend(oracle::norm::row(spec.kind, f64::from(spec.eps), row, &weights, bias));
+    for (number, row) in input.chunks_exact(columns).enumerate() {
+        let own = number % vectors * columns..(number % vectors + 1) * columns;
+        let (weight, bias) = (weighted.then_some(&weights[own.clone()]), biased.then_some(&biases[own]));
+        expected.extend(oracle::norm::row(spec, row, weight, bias));
     }
     if case.residual == Some(Side::After) {
         expected = expected.iter().zip(&residual_values).map(|(y, &r)| y.plus(Bound::exact(r))).collect();
@@ -269,28 +319,41 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let (half, flat, wide) =
         (tensor(DType::F16, &[2, 3])?, tensor(DType::F32, &[6])?, tensor(DType::F32, &[2, 4])?);
     let (q, scales) = (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?);
+    let (wide_x, wide_out) = (tensor(DType::F32, &[2, 6])?, tensor(DType::F32, &[2, 6])?);
     let (rms, layer) = (NormSpec::rms(1e-5), NormSpec::layer(1e-5));
     let negative = NormSpec::rms(-1e-5);
-    let nan = NormSpec::rms(f32::NAN);
+    let (nan, infinite) = (NormSpec::rms(f32::NAN), NormSpec::rms(f32::INFINITY));
     let float = |out| NormOut::<B>::Float(out);
     let plain = NormArgs::<B> {
         spec: &rms,
         x: &x.view,
         residual: None,
-        weight: &weight.view,
+        weight: Some(&weight.view),
         bias: None,
         out: float(&y.view),
     };
     let with = |residual, sum| Some(NormResidual::Before { residual, sum });
     let after = |residual| Some(NormResidual::After { residual });
     let empty = x.view.narrow(1, 0..0)?;
+    let offset = |offset| NormSpec::rms(1e-5).with_weight_offset(offset);
+    // Two heads of three columns, and weights for one.
+    let (heads_x, heads_out) = (wide_x.view.split_last(3)?, wide_out.view.split_last(3)?);
+    let heads = NormArgs::<B> { x: &heads_x, out: float(&heads_out), ..plain.clone() };
+    let heads_weight = weight.view.reshape(&[1, 3])?;
     for (argument, args) in [
         ("x", NormArgs { x: &flat.view, ..plain.clone() }),
         ("x", NormArgs { x: &half.view, ..plain.clone() }),
         ("columns", NormArgs { x: &empty, ..plain.clone() }),
         ("eps", NormArgs { spec: &negative, ..plain.clone() }),
         ("eps", NormArgs { spec: &nan, ..plain.clone() }),
-        ("weight", NormArgs { weight: &scales.view, ..plain.clone() }),
+        ("eps", NormArgs { spec: &infinite, ..plain.clone() }),
+        ("weight_offset", NormArgs { spec: &offset(f32::NAN), ..plain.clone() }),
+        ("weight_offset", NormArgs { spec: &offset(f32::INFINITY), ..plain.clone() }),
+        ("weight_offset", NormArgs { spec: &offset(1.0), weight: None, ..plain.clone() }),
+        ("weight", NormArgs { weight: Some(&scales.view), ..plain.clone() }),
+        ("weight", NormArgs { weight: Some(&z.view), ..plain.clone() }),
+        ("weight", NormArgs { weight: Some(&heads_weight), ..heads.clone() }),
+        ("bias", NormArgs { spec: &layer, bias: Some(&heads_weight), ..heads.clone() }),
         ("bias", NormArgs { bias: Some(&bias.view), ..plain.clone() }),
         ("bias", NormArgs { spec: &layer, bias: Some(&scales.view), ..plain.clone() }),
         ("residual", NormArgs { residual: with(&half.view, &z.view), ..plain.clone() }),
@@ -301,14 +364,6 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("residual", NormArgs { residual: after(&half.view), ..plain.clone() }),
         ("residual", NormArgs { residual: after(&wide.view), ..plain.clone() }),
         ("out", NormArgs { residual: after(&y.view), ..plain.clone() }),
-        (
-            "out",
-            NormArgs {
-                residual: after(&z.view),
-                out: NormOut::Int8PerToken { q: &q.view, scales: &scales.view },
-                ..plain.clone()
-            },
-        ),
         ("out", NormArgs { out: float(&x.view), ..plain.clone() }),
         ("out", NormArgs { out: float(&half.view), ..plain.clone() }),
         ("out", NormArgs { out: float(&wide.view), ..plain.clone() }),
@@ -320,6 +375,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     ] {
         refused("norm", argument, args.check())?;
     }
+    NormArgs { weight: Some(&z.view), ..heads }.check()?;
     // The residual may be what is normalised.
     NormArgs { residual: after(&x.view), ..plain }.check()?;
     y.untouched(stream)?;

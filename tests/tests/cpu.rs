@@ -65,6 +65,9 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             ] {
                 assert_eq!(cpu.activation_supports(&spec.with_dtype(dtype)), Support::Native);
             }
+            for spec in [NormSpec::rms(1e-6).with_weight_offset(1.0), NormSpec::layer(1e-5)] {
+                assert_eq!(cpu.norm_supports(&spec.with_dtype(dtype)), Support::Native);
+            }
         }
         for format in [
             KvFormat::Float(DType::F32),
@@ -136,8 +139,14 @@ fn integers_are_not_taken_for_floats() -> Verdict {
             assert!(matches!(support, Support::No(_)), "{dtype}: {support:?}");
         }
         let out_of_norm = NormOut::Float(&out);
-        let args =
-            NormArgs { spec: &norm, x: &x, residual: None, weight: &weight, bias: None, out: out_of_norm };
+        let args = NormArgs {
+            spec: &norm,
+            x: &x,
+            residual: None,
+            weight: Some(&weight),
+            bias: None,
+            out: out_of_norm,
+        };
         for ran in [
             cpu.norm(stream, args.check()?),
             cpu.activation(

@@ -6,7 +6,7 @@ use crate::{
     row::{Row, StoredRow, sum_of},
     simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
     stream::CpuStream,
-    view::{Rows, read, with_float, write},
+    view::{Reader, Rows, read, with_float, write},
 };
 use halite_hal::{Result, Tensor};
 use halite_kernels::{
@@ -27,13 +27,14 @@ impl Norm for Cpu {
         self.norm_supports(args.spec).require("norm", self, args.spec)?;
         with_float!(args.spec.dtype, Float => {
             let x = read::<Float>(args.x)?;
-            let weight = read::<f32>(args.weight)?;
+            let weight = args.weight.map(read::<f32>).transpose()?;
             let bias = args.bias.map(read::<f32>).transpose()?;
             let formula = Formula {
                 kind: args.spec.kind,
                 eps: args.spec.eps,
-                weight: weight.data(),
-                bias: bias.as_ref().map(|bias| bias.data()),
+                weight: weight.as_ref().map(PerHead::of),
+                weight_offset: args.spec.weight_offset,
+                bias: bias.as_ref().map(PerHead::of),
             };
             match &args.residual {
                 None => self.norm_into(x.data(), x.rows, &formula, None, &args.out),
@@ -66,8 +67,28 @@ impl Norm for Cpu {
 struct Formula<'a> {
     kind: NormKind,
     eps: f32,
-    weight: &'a [f32],
-    bias: Option<&'a [f32]>,
+    weight: Option<PerHead<'a>>,
+    weight_offset: f32,
+    bias: Option<PerHead<'a>>,
+}
+
+/// Weights or biases: the same for all rows, or those of the row's head.
+#[derive(Clone, Copy)]
+struct PerHead<'a> {
+    values: &'a [f32],
+    rows: Rows,
+}
+
+impl<'a> PerHead<'a> {
+    fn of(reader: &'a Reader<'_, f32>) -> Self {
+        PerHead { values: reader.data(), rows: reader.rows }
+    }
+
+    fn head(&self, head: usize) -> &'a [f32] {
+        // One row serves all heads.
+        let head = if self.rows.outer == 1 { 0 } else { head };
+        &self.values[self.rows.start(head, 0)..][..self.rows.columns]
+    }
 }
 
 impl Cpu {
@@ -87,12 +108,12 @@ impl Cpu {
                 let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
                 self.team().each(tasks, |(task, out)| {
                     let first = task * per_task;
-                    let target = FloatRows { out, layout, after, first };
-                    self.tier().run(NormRows { x, rows, first, count: per_task, formula, target });
+                    let target = FloatRows { out, layout };
+                    self.tier().run(NormRows { x, rows, first, count: per_task, formula, after, target });
                 });
                 Ok(())
             }
-            NormOut::Int8PerToken { q, scales } => self.norm_quantized(x, rows, formula, q, scales),
+            NormOut::Int8PerToken { q, scales } => self.norm_quantized(x, rows, formula, after, q, scales),
             // A form this backend does not know yet cannot be checked into arguments for it either.
             _ => Err(crate::unsupported("norm", "this form of output", out)),
         }
@@ -103,6 +124,7 @@ impl Cpu {
         x: &[T],
         rows: Rows,
         formula: &Formula<'_>,
+        after: Option<(&[T], Rows)>,
         q: &Tensor<Cpu>,
         scales: &Tensor<Cpu>,
     ) -> Result<()> {
@@ -119,7 +141,8 @@ impl Cpu {
             .enumerate();
         self.team().each(tasks, |(task, (q, scales))| {
             let target = Int8Rows { q, layout, scales, scale_stride };
-            self.tier().run(NormRows { x, rows, first: task * per_task, count: per_task, formula, target });
+            let first = task * per_task;
+            self.tier().run(NormRows { x, rows, first, count: per_task, formula, after, target });
         });
         Ok(())
     }
@@ -134,31 +157,15 @@ trait Target {
 struct FloatRows<'a, T> {
     out: &'a mut [T],
     layout: Rows,
-    /// Added to the rows.
-    after: Option<(&'a [T], Rows)>,
-    /// The task's first outer row.
-    first: usize,
 }
 
 impl<T: StoredFloat> Target for FloatRows<'_, T> {
     #[inline(always)]
     fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
-        let columns = self.layout.columns;
-        let out = &mut self.out[self.layout.start(outer, inner)..][..columns];
-        match self.after {
-            None => store_row(isa, y, out),
-            Some((residual, rows)) => {
-                let residual = StoredRow(&residual[rows.start(self.first + outer, inner)..][..columns]);
-                store_row(isa, &Plus { y, residual }, out);
-            }
+        let out = &mut self.out[self.layout.start(outer, inner)..][..self.layout.columns];
+        for (vector, out) in out.chunks_mut(LANES).enumerate() {
+            T::store_partial(isa, y.at(isa, vector * LANES), out);
         }
-    }
-}
-
-#[inline(always)]
-fn store_row<I: Isa, T: StoredFloat>(isa: I, y: &impl Row, out: &mut [T]) {
-    for (vector, out) in out.chunks_mut(LANES).enumerate() {
-        T::store_partial(isa, y.at(isa, vector * LANES), out);
     }
 }
 
@@ -203,6 +210,8 @@ struct NormRows<'a, T, O> {
     first: usize,
     count: usize,
     formula: &'a Formula<'a>,
+    /// Added to the rows after the norm.
+    after: Option<(&'a [T], Rows)>,
     target: O,
 }
 
@@ -222,7 +231,17 @@ impl<T: StoredFloat, O: Target> Kernel for NormRows<'_, T, O> {
                 };
                 let variance = sum_of(isa, &Squares { x, mean }) / columns as f32;
                 let factor = 1.0 / (variance + formula.eps).sqrt();
-                self.target.store(isa, outer, inner, &Normed { x, mean, factor, formula });
+                let weight = formula.weight.map(|weight| StoredRow(weight.head(inner)));
+                let bias = formula.bias.map(|bias| StoredRow(bias.head(inner)));
+                let y = &Normed { x, mean, factor, weight, weight_offset: formula.weight_offset, bias };
+                match self.after {
+                    None => self.target.store(isa, outer, inner, y),
+                    Some((residual, rows)) => {
+                        let start = rows.start(self.first + outer, inner);
+                        let residual = StoredRow(&residual[start..][..columns]);
+                        self.target.store(isa, outer, inner, &Plus { y, residual });
+                    }
+                }
             }
         }
     }
@@ -265,7 +284,9 @@ struct Normed<'a, T> {
     x: StoredRow<'a, T>,
     mean: Option<f32>,
     factor: f32,
-    formula: &'a Formula<'a>,
+    weight: Option<StoredRow<'a, f32>>,
+    weight_offset: f32,
+    bias: Option<StoredRow<'a, f32>>,
 }
 
 impl<T: StoredFloat> Row for Normed<'_, T> {
@@ -276,10 +297,17 @@ impl<T: StoredFloat> Row for Normed<'_, T> {
 
     #[inline(always)]
     fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
-        let y = isa.mul(deviation(isa, &self.x, self.mean, start), isa.splat(self.factor));
-        let y = isa.mul(y, StoredRow(self.formula.weight).at(isa, start));
-        match self.formula.bias {
-            Some(bias) => isa.add(y, StoredRow(bias).at(isa, start)),
+        let mut y = isa.mul(deviation(isa, &self.x, self.mean, start), isa.splat(self.factor));
+        if let Some(weight) = self.weight {
+            let mut weight = weight.at(isa, start);
+            // Adding 0 would cost an operation. Beyond the row `y` is 0, whatever the sum is there.
+            if self.weight_offset != 0.0 {
+                weight = isa.add(weight, isa.splat(self.weight_offset));
+            }
+            y = isa.mul(y, weight);
+        }
+        match self.bias {
+            Some(bias) => isa.add(y, bias.at(isa, start)),
             None => y,
         }
     }

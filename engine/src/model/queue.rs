@@ -38,7 +38,7 @@ impl<B: Backend> Queue<'_, B> {
         residual: Option<NormResidual<'_, B>>,
         out: NormOut<'_, B>,
     ) -> Result<()> {
-        let args = NormArgs { spec, x, residual, weight, bias: None, out };
+        let args = NormArgs { spec, x, residual, weight: Some(weight), bias: None, out };
         Ok(self.device.norm(self.stream, args.check()?)?)
     }
 

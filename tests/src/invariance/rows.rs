@@ -126,9 +126,11 @@ fn norm<B: Backend>(device: &B) -> Verdict {
     for columns in [17, 100, 576] {
         let x = input::<B>(stream, columns)?;
         let weight = Tensor::from_slice(stream, &Rng::new(1).aways(columns), &[columns])?;
-        for (spec, after) in
-            [(NormSpec::rms(1e-5), false), (NormSpec::layer(1e-5), false), (NormSpec::rms(1e-5), true)]
-        {
+        for (spec, after) in [
+            (NormSpec::rms(1e-5), false),
+            (NormSpec::layer(1e-5), false),
+            (NormSpec::rms(1e-5).with_weight_offset(1.0), true),
+        ] {
             same_rows(&format!("{spec:?} of {columns}, residual after: {after}"), columns * 4, |rows| {
                 let dims = [rows.len(), columns];
                 let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
@@ -138,7 +140,7 @@ fn norm<B: Backend>(device: &B) -> Verdict {
                     spec: &spec,
                     x: &x,
                     residual: after.then_some(NormResidual::After { residual: &x }),
-                    weight: &weight,
+                    weight: Some(&weight),
                     bias: None,
                     out: out_arg,
                 };

@@ -1,25 +1,36 @@
 //! Norms; formulas from `halite_kernels::norm`.
 
 use crate::tolerance::{Bound, U, summing};
-use halite_kernels::norm::NormKind;
+use halite_kernels::norm::{NormKind, NormSpec};
 
-/// One row: RMS or layer norm. `x` has an error where a residual was added to it.
-pub fn row(kind: NormKind, eps: f64, x: &[Bound], weight: &[f64], bias: Option<&[f64]>) -> Vec<Bound> {
-    match kind {
-        NormKind::Rms => rms(eps, x, weight),
-        NormKind::Layer => layer(eps, x, weight, bias),
+/// One row: RMS or layer norm, with its weights and biases where it has them. `x` has an error where a residual was
+/// added to it.
+pub fn row(spec: &NormSpec, x: &[Bound], weight: Option<&[f64]>, bias: Option<&[f64]>) -> Vec<Bound> {
+    let eps = f64::from(spec.eps);
+    let mut y = match spec.kind {
+        NormKind::Rms => rms(eps, x),
+        NormKind::Layer => layer(eps, x),
         _ => vec![Bound::exact(f64::NAN); x.len()],
+    };
+    for (y, &weight) in y.iter_mut().zip(weight.into_iter().flatten()) {
+        let weight = Bound::exact(weight);
+        let offset = Bound::exact(f64::from(spec.weight_offset));
+        *y = y.times(if offset.value == 0.0 { weight } else { weight.plus(offset) });
     }
+    for (y, &bias) in y.iter_mut().zip(bias.into_iter().flatten()) {
+        *y = y.plus(Bound::exact(bias));
+    }
+    y
 }
 
-fn rms(eps: f64, x: &[Bound], weight: &[f64]) -> Vec<Bound> {
+fn rms(eps: f64, x: &[Bound]) -> Vec<Bound> {
     let mut squares = Bound::sum(x.iter().map(|x| x.value * x.value));
     squares.error += x.iter().map(|x| 2.0 * x.value.abs() * x.error + x.error * x.error).sum::<f64>();
     let inverse = squares.over(x.len() as f64).plus(Bound::exact(eps)).inverse_root();
-    x.iter().zip(weight).map(|(x, &weight)| x.times(inverse).times(Bound::exact(weight))).collect()
+    x.iter().map(|x| x.times(inverse)).collect()
 }
 
-fn layer(eps: f64, x: &[Bound], weight: &[f64], bias: Option<&[f64]>) -> Vec<Bound> {
+fn layer(eps: f64, x: &[Bound]) -> Vec<Bound> {
     let n = x.len() as f64;
     let mean = x.iter().map(|x| x.value).sum::<f64>() / n;
     // How far off the mean that a backend subtracts may be.
@@ -36,13 +47,5 @@ fn layer(eps: f64, x: &[Bound], weight: &[f64], bias: Option<&[f64]>) -> Vec<Bou
         squares.error += 2.0 * difference.value.abs() * (x.error + U * (difference.value.abs() + mean_error));
     }
     let inverse = squares.over(n).plus(Bound::exact(eps)).inverse_root();
-    (0..x.len())
-        .map(|i| {
-            let y = differences[i].times(inverse).times(Bound::exact(weight[i]));
-            match bias {
-                Some(bias) => y.plus(Bound::exact(bias[i])),
-                None => y,
-            }
-        })
-        .collect()
+    differences.into_iter().map(|difference| difference.times(inverse)).collect()
 }

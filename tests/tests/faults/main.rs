@@ -7,6 +7,7 @@ mod fault;
 mod linear;
 mod logits;
 mod moe;
+mod norm;
 mod rows;
 mod top_k;
 

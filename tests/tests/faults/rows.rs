@@ -1,4 +1,4 @@
-//! Operators on rows: embedding, norm, quantize, rope, sampling.
+//! Operators on rows: embedding, quantize, rope, sampling.
 
 use crate::{
     device::{Exact, Queue, read, values, write},
@@ -8,7 +8,6 @@ use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
-    norm::{Norm, NormArgs, NormKind, NormOut, NormResidual, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
     sampling::{
@@ -16,7 +15,7 @@ use halite_kernels::{
         SamplingStep,
     },
 };
-use halite_parity::{oracle, tolerance::Bound};
+use halite_parity::oracle;
 
 impl Embedding for Exact {
     fn embedding_supports(&self, _: &EmbeddingSpec) -> Support {
@@ -89,74 +88,6 @@ impl Exact {
             scales.push(f64::from(scale));
         }
         (q, scales)
-    }
-
-    fn norm_row(&self, spec: &NormSpec, x: &[f64], weight: &[f64], bias: Option<&[f64]>) -> Vec<f64> {
-        let mut x = x.to_vec();
-        if self.has(Fault::NormTail) && x.len() > 1 {
-            x.truncate(x.len() - 1);
-        }
-        let bounds: Vec<Bound> = x.iter().map(|&x| Bound::exact(x)).collect();
-        let mut y = values(oracle::norm::row(spec.kind, f64::from(spec.eps), &bounds, weight, bias));
-        let n = x.len() as f64;
-        if self.has(Fault::NormEpsOutside) && spec.kind == NormKind::Rms {
-            let root = (x.iter().map(|x| x * x).sum::<f64>() / n).sqrt() + f64::from(spec.eps);
-            y = x.iter().zip(weight).map(|(x, w)| x / root * w).collect();
-        }
-        if self.has(Fault::NormOnePass) && spec.kind == NormKind::Layer {
-            let mean = x.iter().map(|&x| x as f32).sum::<f32>() / n as f32;
-            let square = x.iter().map(|&x| (x * x) as f32).sum::<f32>() / n as f32;
-            let root = f64::from((square - mean * mean + spec.eps).sqrt());
-            let bias = |i: usize| bias.map_or(0.0, |bias| bias[i]);
-            y = (0..x.len()).map(|i| (x[i] - f64::from(mean)) / root * weight[i] + bias(i)).collect();
-        }
-        y.resize(weight.len(), 0.0);
-        y
-    }
-}
-
-impl Norm for Exact {
-    fn norm_supports(&self, _: &NormSpec) -> Support {
-        Support::Native
-    }
-
-    fn norm(&self, _: &mut Queue, args: Checked<NormArgs<'_, Self>>) -> Result<()> {
-        let (weight, bias) = (read(args.weight), args.bias.map(read));
-        let columns = weight.len();
-        let mut x = read(args.x);
-        if let Some(NormResidual::Before { residual, sum }) = &args.residual {
-            if !self.has(Fault::NormNoResidual) {
-                x.iter_mut().zip(read(residual)).for_each(|(x, residual)| *x += residual);
-            }
-            if !self.has(Fault::NormSumUnwritten) {
-                write(sum, x.iter().copied());
-                x = read(sum);
-            }
-        }
-        let mut after = match &args.residual {
-            Some(NormResidual::After { residual }) => Some(read(residual)),
-            _ => None,
-        };
-        if self.has(Fault::NormResidualBefore) {
-            x.iter_mut().zip(after.take().into_iter().flatten()).for_each(|(x, residual)| *x += residual);
-        }
-        let mut y: Vec<f64> = x
-            .chunks_exact(columns)
-            .flat_map(|row| self.norm_row(args.spec, row, &weight, bias.as_deref()))
-            .collect();
-        if !self.has(Fault::NormResidualForgotten) {
-            y.iter_mut().zip(after.into_iter().flatten()).for_each(|(y, residual)| *y += residual);
-        }
-        match &args.out {
-            NormOut::Float(out) => write(out, y),
-            NormOut::Int8PerToken { q, scales } => {
-                let (quantised, row_scales) = self.quantised(y.len() / columns, columns, &y);
-                write(q, quantised);
-                write(scales, row_scales);
-            }
-            _ => {}
-        }
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
 use halite_hal::Tensor;
 use halite_kernels::{
     Backend, DType,
-    norm::{NormArgs, NormKind, NormOut, NormSpec},
+    norm::{NormArgs, NormOut, NormSpec},
     rope::RopeStyle,
     sampling::LogProbArgs,
     top_k::{TopKArgs, TopKSpec},
@@ -26,7 +26,7 @@ fn rms_expected(fixture: &Fixture) -> Result<(Vec<Bound>, usize, f32), Fault> {
     let eps = fixture.attribute("epsilon").unwrap_or(1e-5) as f32;
     let row = |row: &[f64]| {
         let row: Vec<Bound> = row.iter().map(|&x| Bound::exact(x)).collect();
-        oracle::norm::row(NormKind::Rms, f64::from(eps), &row, &weight.values, None)
+        oracle::norm::row(&NormSpec::rms(eps), &row, Some(&weight.values), None)
     };
     let rows = x.values.chunks_exact(columns).flat_map(row);
     Ok((rows.map(|y| y.rounded(DType::F32)).collect(), columns, eps))
@@ -48,7 +48,8 @@ pub(crate) fn rms_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let out = Tensor::<B>::new(device, DType::F32, &dims)?;
     let spec = NormSpec::rms(eps);
     let out_arg = NormOut::Float(&out);
-    let args = NormArgs { spec: &spec, x: &x, residual: None, weight: &weight, bias: None, out: out_arg };
+    let args =
+        NormArgs { spec: &spec, x: &x, residual: None, weight: Some(&weight), bias: None, out: out_arg };
     device.norm(stream, args.check()?)?;
     let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
     judge(&fixture.name, &dims, &got, &around(&y.values, &expected))
