@@ -3,6 +3,7 @@
 mod cases;
 mod errors;
 mod large;
+mod latent;
 
 pub use large::beyond_i32;
 
@@ -18,7 +19,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask},
-    cache::{CacheWriteArgs, KvCacheInfo, KvSpec},
+    cache::{CacheWriteArgs, KvCacheInfo, KvSpec, KvValues, LatentWriteArgs},
 };
 
 /// What queries and keys hold.
@@ -79,6 +80,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "windows", cases::windows(), body),
         Group::listed("attention", "soft_caps", cases::soft_caps(), body),
         Group::listed("attention", "int8", cases::int8(), body),
+        Group::listed("attention", "latent", latent::cases(), body),
         Group::listed("attention", "supports", cases::supports(), body),
         Group::seeded("attention", "random", 60, cases::random, body),
         Group::bodies("attention", "errors", errors::bodies()),
@@ -149,7 +151,7 @@ pub(crate) fn fill<B: Backend>(
     seed: u64,
 ) -> Result<Filled<B>, Fault> {
     let kv = &spec.kv;
-    let (kd, vd) = (kv.kv_heads * kv.head_dim, kv.kv_heads * kv.value_head_dim);
+    let kd = kv.kv_heads * kv.head_dim;
     let lens: Vec<usize> = tokens.iter().map(|tokens| tokens.k.len() / kd).collect();
     let needed: Vec<usize> = lens.iter().map(|len| len.div_ceil(kv.block_size)).collect();
     let blocks = needed.iter().sum::<usize>() + 2;
@@ -168,12 +170,17 @@ pub(crate) fn fill<B: Backend>(
     let mut plan = device.slots_plan(&cache, total)?;
     crate::cache::place(device, stream, &mut plan, &slots)?;
     let k: Vec<f32> = tokens.iter().flat_map(|tokens| tokens.k.iter().copied()).collect();
+    if kv.values == KvValues::KeyPrefix {
+        let [latent, rope_key] = &crate::cache::latent::split::<B>(stream, kv, &k, Layout::Dense)?;
+        let args = LatentWriteArgs { slots: &plan, cache: &cache, layer, latent, rope_key };
+        device.cache_write_latent(stream, args.check()?)?;
+        return Ok(Filled { cache, table, row });
+    }
     let v: Vec<f32> = tokens.iter().flat_map(|tokens| tokens.v.iter().copied()).collect();
     let k = Tensor::<B>::from_slice(stream, &k, &[total, kv.kv_heads, kv.head_dim])?;
     let v = Tensor::<B>::from_slice(stream, &v, &[total, kv.kv_heads, kv.value_head_dim])?;
     let args = CacheWriteArgs { slots: &plan, cache: &cache, layer, k: &k, v: &v };
     device.cache_write(stream, args.check()?)?;
-    debug_assert_eq!(vd * total, tokens.iter().map(|tokens| tokens.v.len()).sum::<usize>());
     Ok(Filled { cache, table, row })
 }
 

@@ -2,6 +2,7 @@
 
 mod errors;
 pub(crate) mod int8;
+pub(crate) mod latent;
 mod swap;
 
 use crate::{
@@ -16,8 +17,8 @@ use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Support,
     cache::{
-        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvFormat, KvSpec, SlotMapping,
-        SlotPlan,
+        BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvFormat, KvSpec, KvValues,
+        LatentWriteArgs, SlotMapping, SlotPlan,
     },
 };
 
@@ -66,6 +67,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
             ],
         ),
         Group::bodies("cache", "int8", int8::bodies()),
+        Group::listed("cache", "latent", latent::cases(), body),
         Group::bodies("cache", "swap", swap::bodies()),
         Group::bodies("cache", "errors", errors::bodies()),
     ]
@@ -202,7 +204,7 @@ impl Written<'_> {
         let spec = cache.spec();
         let got = Blocks::of(spec, contents(device, stream, cache)?);
         ensure(got.bytes.len() == expected.bytes.len(), || format!("{} bytes", got.bytes.len()))?;
-        let (kd, vd) = (spec.kv_heads * spec.head_dim, spec.kv_heads * spec.value_head_dim);
+        let (kd, vd) = (spec.kv_heads * spec.head_dim, spec.kv_heads * Kind::Values.dim(spec));
         for (token, &slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot >= 0) {
             let (slot, layer) = (slot as usize, self.layer);
             let (k, v) = (&self.k[token * kd..][..kd], &self.v[token * vd..][..vd]);
@@ -241,14 +243,21 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     ensure(plan.tokens() == slots.len(), || format!("the plan counts {} tokens", plan.tokens()))?;
     let mut rng = Rng::new(*seed);
     for layer in 0..spec.layers {
-        let (kd, vd) = (spec.kv_heads * spec.head_dim, spec.kv_heads * spec.value_head_dim);
+        let (kd, vd) = (spec.kv_heads * spec.head_dim, spec.kv_heads * Kind::Values.dim(spec));
         let (k_values, v_values) = (rng.spreads(slots.len() * kd), rng.spreads(slots.len() * vd));
+        let written = Written { layer, slots, k: &k_values, v: &v_values };
+        if spec.values == KvValues::KeyPrefix {
+            let [latent, rope_key] = &latent::split::<B>(stream, spec, &k_values, *layout)?;
+            let args = LatentWriteArgs { slots: &plan, cache: &cache, layer, latent, rope_key };
+            device.cache_write_latent(stream, args.check()?)?;
+            written.judge(device, stream, &cache, &mut expected)?;
+            continue;
+        }
         let dims = |dim| [slots.len(), spec.kv_heads, dim];
         let (k, _) = Guarded::<B>::input(stream, DType::F32, &k_values, &dims(spec.head_dim), *layout)?;
         let (v, _) = Guarded::<B>::input(stream, DType::F32, &v_values, &dims(spec.value_head_dim), *layout)?;
         let args = CacheWriteArgs { slots: &plan, cache: &cache, layer, k: &k.view, v: &v.view };
         device.cache_write(stream, args.check()?)?;
-        let written = Written { layer, slots, k: &k_values, v: &v_values };
         written.judge(device, stream, &cache, &mut expected)?;
     }
     device.cache_copy(stream, BlockCopies { cache: &cache, pairs: copies }.check()?)?;

@@ -46,9 +46,9 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, activation: edges glu quantised supports random errors);
         $crate::parity_tests!(
             @family $device,
-            attention: heads blocks lengths mixed extremes windows soft_caps int8 supports random errors
+            attention: heads blocks lengths mixed extremes windows soft_caps int8 latent supports random errors
         );
-        $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 swap errors);
+        $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
         $crate::parity_tests!(@family $device, embedding: edges supports random errors);
         $crate::parity_tests!(
             @family $device, linear: edges int8_exact epilogues supports random packed errors

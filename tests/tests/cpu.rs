@@ -69,6 +69,12 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                 assert_eq!(cpu.norm_supports(&spec.with_dtype(dtype)), Support::Native);
             }
         }
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            let kv = KvSpec::latent(61, 512, 64).with_dtype(dtype);
+            assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
+            let spec = AttentionSpec::causal(128, kv);
+            assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+        }
         for format in [
             KvFormat::Float(DType::F32),
             KvFormat::Float(DType::F16),

@@ -4,7 +4,8 @@
 //! own affair; [`KvCacheOps::cache_export`] and [`KvCacheOps::cache_import`] speak the canonical layout of
 //! docs/kv-layout.md: for each block, for each layer, the keys `[block_size, kv_heads, head_dim]`, then the values
 //! `[block_size, kv_heads, value_head_dim]`, dense, little-endian, in the cache's [`KvFormat`]. With
-//! [`KvFormat::Int8PerTokenHead`] each of the two is followed by its scales, F32 `[block_size, kv_heads]`.
+//! [`KvFormat::Int8PerTokenHead`] each of the two is followed by its scales, F32 `[block_size, kv_heads]`. A cache whose
+//! values are the first elements of its keys ([`KvValues::KeyPrefix`]) has the keys only.
 
 mod blocks;
 mod slots;
@@ -13,8 +14,8 @@ mod write;
 
 pub use blocks::{BlockCopies, BlockExport, BlockImport, BlockTransfer};
 pub use slots::{SlotLimits, SlotMapping, SlotPlan};
-pub use spec::{KvFormat, KvSpec};
-pub use write::CacheWriteArgs;
+pub use spec::{KvFormat, KvSpec, KvValues};
+pub use write::{CacheWriteArgs, LatentWriteArgs};
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{Device, Result};
@@ -75,6 +76,16 @@ pub trait KvCacheOps: Device {
     /// # Errors
     /// The device's.
     fn cache_write(&self, stream: &mut Self::Stream, args: Checked<CacheWriteArgs<'_, Self>>) -> Result<()>;
+
+    /// Writes one layer's latents and rotated keys to a latent cache, rounded as floats of [`KvCacheOps::cache_write`] are.
+    ///
+    /// # Errors
+    /// The device's.
+    fn cache_write_latent(
+        &self,
+        stream: &mut Self::Stream,
+        args: Checked<LatentWriteArgs<'_, Self>>,
+    ) -> Result<()>;
 
     /// Copies whole blocks within the cache.
     ///

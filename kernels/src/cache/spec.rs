@@ -44,6 +44,17 @@ impl fmt::Display for KvFormat {
     }
 }
 
+/// Where a cache keeps the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KvValues {
+    /// Beside the keys.
+    Own,
+    /// Nowhere else: a value is the first [`KvSpec::value_head_dim`] elements of its key. The latent cache of multi-head
+    /// latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1) is one, see [`KvSpec::latent`].
+    KeyPrefix,
+}
+
 /// The shape of a KV cache.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -60,13 +71,26 @@ pub struct KvSpec {
     pub block_size: usize,
     /// How keys and values are stored.
     pub format: KvFormat,
+    /// Where values are stored.
+    pub values: KvValues,
 }
 
 impl KvSpec {
     /// A cache of BF16 keys and values in blocks of 16 slots.
     pub fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Self {
-        let format = KvFormat::Float(DType::Bf16);
-        KvSpec { layers, kv_heads, head_dim, value_head_dim: head_dim, block_size: 16, format }
+        let (format, values) = (KvFormat::Float(DType::Bf16), KvValues::Own);
+        KvSpec { layers, kv_heads, head_dim, value_head_dim: head_dim, block_size: 16, format, values }
+    }
+
+    /// A cache of BF16 latents: one head, whose keys are the `kv_lora_rank` elements of a token's compressed latent and
+    /// then the `rope_dim` of its rotated key, and whose values are the latents again, stored once.
+    pub fn latent(layers: usize, kv_lora_rank: usize, rope_dim: usize) -> Self {
+        let head_dim = kv_lora_rank.saturating_add(rope_dim);
+        KvSpec {
+            value_head_dim: kv_lora_rank,
+            values: KvValues::KeyPrefix,
+            ..KvSpec::new(layers, 1, head_dim)
+        }
     }
 
     /// Values of another size than keys.
@@ -92,10 +116,19 @@ impl KvSpec {
         self
     }
 
+    /// Elements that a value takes beside its key: none where it is part of it.
+    pub fn stored_value_dim(&self) -> usize {
+        match self.values {
+            KvValues::Own => self.value_head_dim,
+            KvValues::KeyPrefix => 0,
+        }
+    }
+
     /// Bytes of one block, all layers, keys and values with their scales, in the canonical layout.
     ///
     /// # Errors
-    /// A size of zero, or a block beyond 2^63 bytes.
+    /// A size of zero, or a block beyond 2^63 bytes; values that are the first elements of keys, and longer than those
+    /// or not floats.
     pub fn block_bytes(&self) -> Result<u64> {
         for (argument, size) in [
             ("layers", self.layers),
@@ -106,7 +139,23 @@ impl KvSpec {
         ] {
             CHECK.positive(argument, size)?;
         }
-        let row = self.row_bytes(self.head_dim).zip(self.row_bytes(self.value_head_dim));
+        let value = match self.values {
+            KvValues::Own => self.row_bytes(self.value_head_dim),
+            KvValues::KeyPrefix => {
+                let (value, key) = (self.value_head_dim, self.head_dim);
+                CHECK.that(
+                    value <= key,
+                    "value_head_dim",
+                    format!("at most the key's {key} elements"),
+                    value,
+                )?;
+                // One scale for both would quantise values by the largest element of the rest of the key.
+                let float = matches!(self.format, KvFormat::Float(_));
+                CHECK.that(float, "format", "floats where values are part of keys", self.format)?;
+                Some(0)
+            }
+        };
+        let row = self.row_bytes(self.head_dim).zip(value);
         let row = row.and_then(|(key, value)| key.checked_add(value));
         let rows = [self.kv_heads, self.block_size, self.layers];
         let bytes = row.and_then(|row| rows.iter().try_fold(row, |product, &size| product.checked_mul(size)));
@@ -165,5 +214,25 @@ mod tests {
             KvSpec::new(1, 0, 64).block_bytes(),
             Err(Error::Argument { argument: "kv_heads", .. })
         ));
+    }
+
+    #[test]
+    fn latents_are_stored_once() {
+        let spec = KvSpec::latent(61, 512, 64);
+        assert_eq!((spec.kv_heads, spec.head_dim, spec.value_head_dim), (1, 576, 512));
+        assert_eq!(spec.block_bytes(), Ok(61 * 16 * 576 * 2));
+        for (bad, argument) in [
+            (KvSpec { value_head_dim: 577, ..spec.clone() }, "value_head_dim"),
+            (spec.clone().with_format(KvFormat::Int8PerTokenHead), "format"),
+            (KvSpec::latent(1, 0, 64), "value_head_dim"),
+        ] {
+            let error = bad.block_bytes().unwrap_err();
+            assert!(
+                matches!(error, Error::Argument { argument: found, .. } if found == argument),
+                "{bad:?}: {error}"
+            );
+        }
+        let huge = KvSpec::latent(1, usize::MAX, usize::MAX).block_bytes();
+        assert!(matches!(huge, Err(Error::Limit { argument: "bytes", .. })), "{huge:?}");
     }
 }

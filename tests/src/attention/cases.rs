@@ -28,7 +28,7 @@ fn kv(kv_heads: usize, head_dim: usize, block_size: usize, dtype: DType) -> KvSp
     KvSpec::new(2, kv_heads, head_dim).with_block_size(block_size).with_dtype(dtype)
 }
 
-fn case(group: usize, kv: KvSpec, sequences: &[(usize, usize)]) -> Case {
+pub(super) fn case(group: usize, kv: KvSpec, sequences: &[(usize, usize)]) -> Case {
     let number = group + kv.head_dim + kv.block_size + sequences.len();
     Case {
         spec: AttentionSpec::causal(group * kv.kv_heads, kv).with_kv_split(SPLIT),

@@ -16,6 +16,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("specs that make no sense", specs),
         ("slots and tensors that do not fit", writes),
         ("blocks that do not exist or come twice", blocks),
+        ("latents where they do not fit", super::latent::errors),
     ]
 }
 

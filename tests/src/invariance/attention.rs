@@ -33,6 +33,10 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
         let kv = KvSpec::new(1, kv_heads, head_dim).with_format(KvFormat::Int8PerTokenHead);
         specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
     }
+    for (query_heads, rank, rope_dim, split) in [(16, 40, 6, 64), (5, 64, 16, 256)] {
+        let kv = KvSpec::latent(1, rank, rope_dim);
+        specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
+    }
     // Windows that begin within a part, at its edge and in the same part as the row; scores about the cap.
     for (kv_heads, split, window, cap) in [(1, 256, 100, 0.5), (1, 64, 64, 2.0), (2, 16, 5, 50.0)] {
         let kv = KvSpec::new(1, kv_heads, 24).with_dtype(DType::Bf16);

@@ -3,11 +3,11 @@
 use super::quantize::by_the_letter;
 use crate::poison::{decode, encode, pattern};
 use halite_hal::DType;
-use halite_kernels::cache::{KvFormat, KvSpec};
+use halite_kernels::cache::{KvFormat, KvSpec, KvValues};
 use std::ops::Range;
 
 /// A cache in the canonical layout: block, layer, keys `[block_size, kv_heads, head_dim]` and their scales
-/// `[block_size, kv_heads]` where there are some, then values and theirs.
+/// `[block_size, kv_heads]` where there are some, then values and theirs where they are not part of the keys.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     spec: KvSpec,
@@ -20,7 +20,7 @@ pub struct Blocks {
 pub enum Kind {
     /// `[kv_heads, head_dim]` a token.
     Keys,
-    /// `[kv_heads, value_head_dim]` a token.
+    /// `[kv_heads, value_head_dim]` a token; nothing where they are part of the keys.
     Values,
 }
 
@@ -28,11 +28,12 @@ impl Kind {
     /// Both.
     pub const ALL: [Kind; 2] = [Kind::Keys, Kind::Values];
 
-    /// Elements of a row.
+    /// Stored elements of a row.
     pub fn dim(self, spec: &KvSpec) -> usize {
-        match self {
-            Kind::Keys => spec.head_dim,
-            Kind::Values => spec.value_head_dim,
+        match (self, spec.values) {
+            (Kind::Keys, _) => spec.head_dim,
+            (Kind::Values, KvValues::KeyPrefix) => 0,
+            (Kind::Values, _) => spec.value_head_dim,
         }
     }
 }
@@ -81,8 +82,8 @@ impl Blocks {
         (elements..elements + token, scales..scales + kv_heads * format.scale_bytes())
     }
 
-    /// Writes one token's keys `[kv_heads, head_dim]` and values `[kv_heads, value_head_dim]`; INT8 by the letter of
-    /// the formula.
+    /// Writes one token's keys `[kv_heads, head_dim]` and values `[kv_heads, value_head_dim]`, none where they are part
+    /// of the keys; INT8 by the letter of the formula.
     pub fn write(&mut self, layer: usize, slot: usize, k: &[f32], v: &[f32]) {
         for (kind, data) in Kind::ALL.into_iter().zip([k, v]) {
             match self.spec.format {
@@ -141,7 +142,15 @@ impl Blocks {
 
     /// One token's keys and values as attention reads them.
     pub fn read(&self, layer: usize, slot: usize) -> (Vec<f64>, Vec<f64>) {
-        (self.values(Kind::Keys, layer, slot), self.values(Kind::Values, layer, slot))
+        let keys = self.values(Kind::Keys, layer, slot);
+        let values = match self.spec.values {
+            KvValues::KeyPrefix => {
+                let rows = keys.chunks_exact(self.spec.head_dim);
+                rows.flat_map(|row| row[..self.spec.value_head_dim].to_vec()).collect()
+            }
+            _ => self.values(Kind::Values, layer, slot),
+        };
+        (keys, values)
     }
 
     /// One block's bytes.

@@ -13,7 +13,7 @@ use halite_kernels::{
     },
     cache::{
         BlockCopies, BlockExport, BlockImport, BlockTransfer, CacheWriteArgs, KvCacheInfo, KvCacheOps,
-        KvFormat, KvSpec, SlotLimits, SlotMapping, SlotPlan,
+        KvFormat, KvSpec, KvValues, LatentWriteArgs, SlotLimits, SlotMapping, SlotPlan,
     },
 };
 use halite_parity::oracle::{
@@ -131,6 +131,28 @@ impl KvCacheOps for Exact {
                     );
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn cache_write_latent(&self, _: &mut Queue, args: Checked<LatentWriteArgs<'_, Self>>) -> Result<()> {
+        let spec = &args.cache.spec;
+        let (latent, rope_key) = (read(args.latent), read(args.rope_key));
+        let (rank, rope_dim) = (spec.value_head_dim, spec.head_dim - spec.value_head_dim);
+        let mut contents = args.cache.contents();
+        for (token, &slot) in args.slots.slots.iter().enumerate().filter(|(_, slot)| **slot >= 0) {
+            let row = |head: usize| {
+                let at = token * spec.kv_heads + head;
+                let (latent, rope_key) =
+                    (&latent[at * rank..][..rank], &rope_key[at * rope_dim..][..rope_dim]);
+                if self.has(Fault::CacheRopeKeyFirst) { [rope_key, latent] } else { [latent, rope_key] }
+                    .concat()
+            };
+            let mut rows: Vec<f32> = (0..spec.kv_heads).flat_map(row).map(|x| x as f32).collect();
+            if self.has(Fault::CacheRopeKeyLost) {
+                rows.chunks_exact_mut(spec.head_dim).for_each(|row| row[rank..].fill(0.0));
+            }
+            contents.write(args.layer, slot as usize, &rows, &[]);
         }
         Ok(())
     }
@@ -299,6 +321,15 @@ impl Exact {
                 }
                 if self.has(Fault::AttentionKeyScaleForValues) {
                     value = scaled(Kind::Values, (Kind::Keys, slot));
+                }
+            }
+            if kv.values == KvValues::KeyPrefix {
+                if self.has(Fault::AttentionLatentTail) {
+                    let rows = key.chunks_exact(kv.head_dim);
+                    value = rows.flat_map(|row| row[kv.head_dim - kv.value_head_dim..].to_vec()).collect();
+                }
+                if self.has(Fault::AttentionLatentNoRope) {
+                    key.chunks_exact_mut(kv.head_dim).for_each(|row| row[kv.value_head_dim..].fill(0.0));
                 }
             }
             k.extend(key);

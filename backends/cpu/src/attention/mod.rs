@@ -4,6 +4,7 @@
 //! a row of it sees from left to right: its `source` fills a part once (`stage` widens what a cache holds), `tile` puts
 //! up to 12 rows at a time against it, `state` is what they know so far. Prefill, chunks and decode take the same path, and which thread takes which task is free.
 
+pub(crate) mod latent;
 mod plan;
 #[cfg(test)]
 mod sequence;
@@ -19,7 +20,7 @@ use crate::{
     device::Cpu,
     linear::output::OutputRows,
     stream::CpuStream,
-    view::{Writer, read, write},
+    view::{Writer, read, with_float, write},
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
@@ -28,8 +29,9 @@ use halite_kernels::{
         Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
         AttentionStep, Mask,
     },
-    cache::KvFormat,
+    cache::{KvCacheInfo, KvFormat, KvValues},
 };
+use latent::LatentLayer;
 pub use plan::CpuAttentionPlan;
 pub(crate) use plan::TaskCut;
 use source::{Layer, Source};
@@ -96,6 +98,14 @@ impl Attention for Cpu {
         }
         let rows = QueryRows { q: args.q, out: args.out, log_sum_exp: args.log_sum_exp };
         let (cache, n) = (args.cache, args.layer);
+        if cache.spec().values == KvValues::KeyPrefix {
+            let (memory, bytes) = cache.elements(Kind::Keys, n);
+            let memory = memory.read(bytes)?;
+            return with_float!(cache.spec().format.element(), Element => {
+                let layer = LatentLayer::<Element>::new(cache, bytemuck::cast_slice(&memory));
+                self.attend("attention", stream, args.plan, &layer, rows)
+            });
+        }
         let [keys, key_scales, values, value_scales] = [
             cache.elements(Kind::Keys, n),
             cache.scales(Kind::Keys, n),

@@ -123,6 +123,32 @@ impl<'a> Part<'a> {
     pub(crate) fn values(&self) -> &[f32] {
         self.values
     }
+
+    /// Makes keys zero in the lanes that a part of `len` positions leaves of its last group.
+    #[inline(always)]
+    pub(crate) fn clear_tail(&mut self, len: usize) {
+        let (group, lane) = (len / LANES, len % LANES);
+        if lane > 0 {
+            let size = self.shape.head_dim * LANES;
+            self.keys[group * size..][..size].chunks_exact_mut(LANES).for_each(|d| d[lane..].fill(0.0));
+        }
+    }
+
+    /// Puts elements of the key of the position `at`, from `first` on.
+    #[inline(always)]
+    pub(crate) fn put_key<T: StoredFloat>(&mut self, at: usize, first: usize, elements: &[T]) {
+        let group = (at / LANES) * self.shape.head_dim;
+        let (to, _) = self.keys[(group + first) * LANES..][..elements.len() * LANES].as_chunks_mut::<LANES>();
+        for (to, element) in to.iter_mut().zip(elements) {
+            to[at % LANES] = element.widen();
+        }
+    }
+
+    /// Chunk `chunk` of the value of the position `at`: 32 columns, zero or unread past `v_dim`.
+    #[inline(always)]
+    pub(crate) fn value_chunk(&mut self, at: usize, chunk: usize) -> &mut [f32] {
+        &mut self.values[(chunk * self.shape.positions + at) * CHUNK..][..CHUNK]
+    }
 }
 
 /// Fills a part with the positions from `start` on: `len` of them, at most the part's length.

@@ -18,7 +18,7 @@ use halite_kernels::{
     Checked, Support,
     cache::{
         BlockCopies, BlockExport, BlockImport, BlockTransfer, CacheWriteArgs, KvCacheInfo, KvCacheOps,
-        KvFormat, KvSpec, SlotLimits, SlotMapping, SlotPlan,
+        KvFormat, KvSpec, KvValues, LatentWriteArgs, SlotLimits, SlotMapping, SlotPlan,
     },
 };
 use std::ops::Range;
@@ -68,11 +68,11 @@ struct Records<'a> {
 }
 
 impl CpuKvCache {
-    /// Elements of a key or of a value.
+    /// Elements of a key, or of a value beside it.
     fn dim(&self, kind: Kind) -> usize {
         match kind {
             Kind::Keys => self.spec.head_dim,
-            Kind::Values => self.spec.value_head_dim,
+            Kind::Values => self.spec.stored_value_dim(),
         }
     }
 
@@ -120,11 +120,17 @@ impl CpuKvCache {
 
     /// Where element `d` of a head of a slot of a block lies, in elements from the block's first.
     fn place(&self, kind: Kind, head: usize, slot: usize, d: usize) -> usize {
-        let spec = &self.spec;
-        match kind {
-            Kind::Keys => (head * spec.head_dim + d) * spec.block_size + slot,
-            Kind::Values => (head * spec.block_size + slot) * spec.value_head_dim + d,
+        let (spec, dim) = (&self.spec, self.dim(kind));
+        if self.positions_innermost(kind) {
+            (head * dim + d) * spec.block_size + slot
+        } else {
+            (head * spec.block_size + slot) * dim + d
         }
+    }
+
+    /// Whether elements of a row lie `block_size` apart, instead of side by side.
+    fn positions_innermost(&self, kind: Kind) -> bool {
+        matches!((kind, self.spec.values), (Kind::Keys, KvValues::Own))
     }
 
     /// Where the scale of a head of a slot of a block lies, from the block's first.
@@ -178,7 +184,7 @@ impl KvCacheOps for Cpu {
                 scales: CpuBuffer::alloc((rows * spec.format.scale_bytes()) as u64)?,
             })
         };
-        let (k, v) = (plane(spec.head_dim)?, plane(spec.value_head_dim)?);
+        let (k, v) = (plane(spec.head_dim)?, plane(spec.stored_value_dim())?);
         Ok(CpuKvCache { spec: spec.clone(), blocks, k, v })
     }
 
@@ -202,10 +208,24 @@ impl KvCacheOps for Cpu {
         for (kind, rows) in [(Kind::Keys, args.k), (Kind::Values, args.v)] {
             match args.cache.spec.format {
                 KvFormat::Int8PerTokenHead => write::int8(self, &args, kind, rows)?,
-                other => with_float!(other.element(), Float => write::float::<Float>(&args, kind, rows)?),
+                other => with_float!(other.element(), Float => {
+                    let slots = &args.slots.slots;
+                    write::float::<Float>(args.cache, args.layer, kind, slots, &[rows])?
+                }),
             }
         }
         Ok(())
+    }
+
+    fn cache_write_latent(
+        &self,
+        _stream: &mut CpuStream,
+        args: Checked<LatentWriteArgs<'_, Self>>,
+    ) -> Result<()> {
+        let (cache, slots) = (args.cache, &args.slots.slots);
+        with_float!(cache.spec.format.element(), Float => {
+            write::float::<Float>(cache, args.layer, Kind::Keys, slots, &[args.latent, args.rope_key])
+        })
     }
 
     fn cache_copy(

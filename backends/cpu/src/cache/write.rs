@@ -29,28 +29,28 @@ fn targets(cache: &CpuKvCache, slots: &[i64]) -> impl Iterator<Item = Target> {
     })
 }
 
-/// Rounds to nearest even.
+/// Rounds to nearest even. Where there are several `rows`, a token's are written one after the other.
 pub(super) fn float<T: Element + Narrow>(
-    args: &CacheWriteArgs<'_, Cpu>,
+    cache: &CpuKvCache,
+    layer: usize,
     kind: Kind,
-    rows: &Tensor<Cpu>,
+    slots: &[i64],
+    rows: &[&Tensor<Cpu>],
 ) -> Result<()> {
-    let cache = args.cache;
-    let rows = read::<f32>(rows)?;
-    let (memory, bytes) = cache.elements(kind, args.layer);
+    let (memory, bytes) = cache.elements(kind, layer);
     let mut memory = memory.write(bytes)?;
     let memory: &mut [T] = bytemuck::cast_slice_mut(&mut memory);
-    let elements = cache.block_elements(kind);
-    for Target { token, head, block, slot } in targets(cache, &args.slots.slots) {
-        let row = &rows.data()[rows.rows.start(token, head)..][..rows.rows.columns];
-        let to = &mut memory[block * elements + cache.place(kind, head, slot, 0)..];
-        match kind {
-            Kind::Keys => {
-                let to = to.iter_mut().step_by(cache.spec.block_size);
-                to.zip(row).for_each(|(to, &from)| *to = T::narrow(from));
-            }
-            Kind::Values => to.iter_mut().zip(row).for_each(|(to, &from)| *to = T::narrow(from)),
+    let (elements, mut first) = (cache.block_elements(kind), 0);
+    let step = if cache.positions_innermost(kind) { cache.spec.block_size } else { 1 };
+    for rows in rows {
+        let rows = read::<f32>(rows)?;
+        for Target { token, head, block, slot } in targets(cache, slots) {
+            let row = &rows.data()[rows.rows.start(token, head)..][..rows.rows.columns];
+            let to =
+                memory[block * elements + cache.place(kind, head, slot, first)..].iter_mut().step_by(step);
+            to.zip(row).for_each(|(to, &from)| *to = T::narrow(from));
         }
+        first += rows.rows.columns;
     }
     Ok(())
 }
@@ -99,10 +99,7 @@ impl Kernel for Quantized<'_> {
     fn run<I: Isa>(self, isa: I) {
         let (cache, kind) = (self.cache, self.kind);
         let (elements, scales) = (cache.block_elements(kind), cache.block_scales());
-        let stride = match kind {
-            Kind::Keys => cache.spec.block_size,
-            Kind::Values => 1,
-        };
+        let stride = if cache.positions_innermost(kind) { cache.spec.block_size } else { 1 };
         for Target { token, head, block, slot } in targets(cache, self.slots) {
             let x = StoredRow(&self.x[self.rows.start(token, head)..][..self.rows.columns]);
             let scale = row_scale(isa, &x);
