@@ -3,17 +3,32 @@
 //! W8A8 (per-token activations, per-channel weights; Xiao et al. 2022, arXiv:2211.10438, equation 2):
 //! `y[t, n] = (Σ_k q_x[t, k] · q_w[n, k]) · s_w[n] · s_x[t]`, the sum exact in i32.
 //!
-//! The epilogue, in this order: scales, `+ bias[n]`, activation or gate, soft-cap, `+ residual[t, n]`, rounding to the
-//! output type. A gated layer has `2 · out_features` weight rows, the gate's first, and gives `act(gate) · up`.
+//! Other formats of integers, with `s_x` and `z_x` of a row, of all rows or of a group of columns, `z_w` of a channel:
+//!
+//! - zero points (Jacob et al. 2017, arXiv:1712.05877, equation 7), exact in i32, not folded into a bias:
+//!   `Σ_k (q_x - z_x) · (q_w - z_w) = Σ q_x q_w - z_x · Σ_k (q_w - z_w) - z_w · Σ_k q_x`;
+//! - groups along K: `y[t, n] = (Σ_g f32(Σ_{k in g} q_x · q_w) · s_x[t, g]) · s_w[n]`, groups in ascending order;
+//! - outlier columns in float (LLM.int8(), Dettmers et al. 2022, arXiv:2208.07339): a fixed list of input columns whose
+//!   integer weights count as zero; `y = y + Σ_j x[t, c_j] · w[n, c_j]` after the scales, one F32 sum in the order of
+//!   the list.
+//!
+//! Smoothing factors (arXiv:2211.10438) and rotations (arXiv:2404.00456) change activations before they are quantised and
+//! weights before they are packed: see [`quantize`](crate::quantize).
+//!
+//! The epilogue, in this order: scales, outliers, `+ bias[n]`, activation or gate, soft-cap, `+ residual[t, n]`, rounding
+//! to the output type or, for I8 and U8, division by the static [`OutputScale`] and saturation. A gated layer has
+//! `2 · out_features` weight rows, the gate's first, and gives `act(gate) · up`.
 
+mod activations;
 mod args;
 mod epilogue;
 mod spec;
 mod weights;
 
-pub use args::{Activations, LinearArgs};
-pub use epilogue::Epilogue;
-pub use spec::{ActivationFormat, LinearSpec, MAX_INT8_IN_FEATURES, WeightFormat};
+pub use activations::{ActivationFormat, Activations, Quantized};
+pub use args::LinearArgs;
+pub use epilogue::{Epilogue, OutputScale};
+pub use spec::{LinearSpec, MAX_INT8_IN_FEATURES, OutlierSpec, WeightFormat};
 pub use weights::HostWeights;
 
 use crate::{Checked, Support, check::Check};

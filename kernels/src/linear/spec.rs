@@ -1,6 +1,6 @@
 //! Which linear layer.
 
-use super::CHECK;
+use super::{ActivationFormat, CHECK};
 use crate::activation::Activation;
 use halite_hal::{DType, Result};
 
@@ -19,16 +19,25 @@ pub enum WeightFormat {
     Bf16,
     /// INT8, symmetric, with one F32 scale an output channel.
     Int8PerChannel,
+    /// INT8 with one F32 scale and one zero point an output channel: `w = (q - zero_point) · scale`.
+    Int8PerChannelAsymmetric,
 }
 
-/// How activations come.
+impl WeightFormat {
+    /// Whether products with quantised activations are integer sums.
+    pub fn is_int8(self) -> bool {
+        matches!(self, Self::Int8PerChannel | Self::Int8PerChannelAsymmetric)
+    }
+}
+
+/// Input columns kept in float beside an integer product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ActivationFormat {
-    /// Floating-point elements.
-    Float(DType),
-    /// INT8 with one F32 scale a row, as [`quantize`](crate::quantize) makes them.
-    Int8PerToken,
+pub struct OutlierSpec {
+    /// How many: at least one.
+    pub columns: usize,
+    /// Type of their activations; their weights are F32.
+    pub dtype: DType,
 }
 
 /// Which linear layer.
@@ -45,7 +54,10 @@ pub struct LinearSpec {
     pub activations: ActivationFormat,
     /// The gate's function where the layer is gated.
     pub gate: Option<Activation>,
-    /// Type of the output. I32 gives the bare sums of an INT8 product, without scales and epilogue.
+    /// Columns kept in float beside an integer product.
+    pub outliers: Option<OutlierSpec>,
+    /// Type of the output. I32 gives the bare sums of an INT8 product, zero points taken off, without scales and
+    /// epilogue; I8 and U8 have a static scale in the epilogue.
     pub output: DType,
 }
 
@@ -53,13 +65,29 @@ impl LinearSpec {
     /// F32 activations with floating-point weights.
     pub fn float(in_features: usize, out_features: usize, weights: WeightFormat) -> Self {
         let activations = ActivationFormat::Float(DType::F32);
-        LinearSpec { in_features, out_features, weights, activations, gate: None, output: DType::F32 }
+        LinearSpec {
+            in_features,
+            out_features,
+            weights,
+            activations,
+            gate: None,
+            outliers: None,
+            output: DType::F32,
+        }
     }
 
     /// INT8 per-token activations with INT8 per-channel weights.
     pub fn w8a8(in_features: usize, out_features: usize) -> Self {
         let (weights, activations) = (WeightFormat::Int8PerChannel, ActivationFormat::Int8PerToken);
-        LinearSpec { in_features, out_features, weights, activations, gate: None, output: DType::F32 }
+        LinearSpec {
+            in_features,
+            out_features,
+            weights,
+            activations,
+            gate: None,
+            outliers: None,
+            output: DType::F32,
+        }
     }
 
     /// A gated layer: `out_features` columns of `gate(x · W_gateᵀ) · (x · W_upᵀ)`.
@@ -71,6 +99,24 @@ impl LinearSpec {
     /// Activations of another floating-point type.
     pub fn with_activations(mut self, dtype: DType) -> Self {
         self.activations = ActivationFormat::Float(dtype);
+        self
+    }
+
+    /// Activations of another format.
+    pub fn with_activation_format(mut self, format: ActivationFormat) -> Self {
+        self.activations = format;
+        self
+    }
+
+    /// Weights of another format.
+    pub fn with_weights(mut self, format: WeightFormat) -> Self {
+        self.weights = format;
+        self
+    }
+
+    /// So many input columns in float of this type, beside an integer product.
+    pub fn with_outliers(mut self, columns: usize, dtype: DType) -> Self {
+        self.outliers = Some(OutlierSpec { columns, dtype });
         self
     }
 
@@ -92,28 +138,45 @@ impl LinearSpec {
     pub fn check(&self) -> Result<()> {
         CHECK.positive("in_features", self.in_features)?;
         CHECK.positive("out_features", self.out_features)?;
-        let int8 = self.weights == WeightFormat::Int8PerChannel;
+        self.activations.check(CHECK, "activations")?;
+        let int8 = self.weights.is_int8();
         CHECK.that(
-            int8 == (self.activations == ActivationFormat::Int8PerToken),
+            int8 == self.activations.is_quantized(),
             "activations",
             "INT8 with INT8 weights, floats with float weights",
             (self.weights, self.activations),
         )?;
-        if let ActivationFormat::Float(dtype) = self.activations {
-            CHECK.that(dtype.is_float(), "activations", "a floating-point type", dtype)?;
-        }
         if int8 {
-            CHECK.limit("in_features", self.in_features, MAX_INT8_IN_FEATURES)?;
+            CHECK.limit("in_features", self.in_features, self.max_in_features())?;
         }
+        self.check_outliers()?;
+        // A sum of groups has scales in it.
+        let whole = !matches!(self.activations, ActivationFormat::Int8PerGroup { .. });
         let bare = self.output == DType::I32;
         CHECK.that(
-            self.output.is_float() || (bare && int8 && self.gate.is_none()),
+            !bare || (int8 && whole && self.gate.is_none() && self.outliers.is_none()),
             "output",
-            "a floating-point type, or I32 of an INT8 product without a gate",
+            "I32 of an INT8 product without groups, outliers and a gate only",
             self.output,
         )?;
         let bytes = self.weight_rows().checked_mul(self.in_features).and_then(|n| n.checked_mul(4));
         CHECK.limit("weight bytes", bytes.unwrap_or(usize::MAX), i64::MAX as usize)
+    }
+
+    /// The most columns of which no sum of an integer product leaves i32: an operand without zero point is at most 128,
+    /// one with a zero point 255.
+    fn max_in_features(&self) -> usize {
+        let largest = |zero_points| if zero_points { 255 } else { 128 };
+        let w = largest(self.weights == WeightFormat::Int8PerChannelAsymmetric);
+        (i32::MAX / (w * largest(self.activations.has_zero_points()))) as usize
+    }
+
+    fn check_outliers(&self) -> Result<()> {
+        let Some(OutlierSpec { columns, dtype }) = self.outliers else { return Ok(()) };
+        CHECK.that(self.weights.is_int8(), "outliers", "none beside float weights", self.weights)?;
+        let some = columns > 0 && columns <= self.in_features;
+        CHECK.that(some, "outliers", format!("1 to {} columns", self.in_features), columns)?;
+        CHECK.that(dtype.is_float(), "outliers", "a floating-point type", dtype)
     }
 }
 
@@ -121,6 +184,23 @@ impl LinearSpec {
 mod tests {
     use super::*;
     use crate::Error;
+
+    #[test]
+    fn the_largest_sums_stay_in_i32() {
+        for (weights, activations, most) in [
+            (WeightFormat::Int8PerChannel, ActivationFormat::Int8PerToken, MAX_INT8_IN_FEATURES),
+            (WeightFormat::Int8PerChannelAsymmetric, ActivationFormat::Int8PerTensor, 65_793),
+            (WeightFormat::Int8PerChannel, ActivationFormat::AsymmetricPerToken(DType::U8), 65_793),
+            (
+                WeightFormat::Int8PerChannelAsymmetric,
+                ActivationFormat::AsymmetricPerTensor(DType::I8),
+                33_025,
+            ),
+        ] {
+            let of = |k| LinearSpec::w8a8(k, 1).with_weights(weights).with_activation_format(activations);
+            assert!(of(most).check().is_ok() && of(most + 1).check().is_err(), "{weights:?} {activations:?}");
+        }
+    }
 
     #[test]
     fn specs_that_make_no_sense_are_refused() {
@@ -131,7 +211,15 @@ mod tests {
             (LinearSpec::w8a8(64, 0), "out_features"),
             (LinearSpec::w8a8(MAX_INT8_IN_FEATURES + 1, 1), "in_features"),
             (LinearSpec { weights: WeightFormat::F32, ..int8.clone() }, "activations"),
-            (int8.clone().with_output(DType::I8), "output"),
+            (int8.clone().with_activation_format(ActivationFormat::Int8PerGroup { size: 48 }), "activations"),
+            (
+                int8.clone().with_activation_format(ActivationFormat::AsymmetricPerToken(DType::I32)),
+                "activations",
+            ),
+            (int8.clone().with_outliers(0, DType::F32), "outliers"),
+            (int8.clone().with_outliers(65, DType::F32), "outliers"),
+            (int8.clone().with_outliers(1, DType::I8), "outliers"),
+            (int8.clone().with_outliers(1, DType::F32).with_output(DType::I32), "output"),
             (int8.clone().gated(Activation::Silu).with_output(DType::I32), "output"),
             (LinearSpec::float(8, 8, WeightFormat::F32).with_output(DType::I32), "output"),
             (LinearSpec::float(usize::MAX, 8, WeightFormat::F32), "weight bytes"),

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! y = sum                                  float weights: one chain of multiply-adds in ascending K
-//! y = (f32(sum) * w_scale[n]) * a_scale[m]  INT8
+//! y = sum and scales                       integers: see `scaled`
 //! y = y + bias[n];  y = act(y)  or  y = act(y_gate) * y_up;  y = cap * tanh(y / cap)
 //! y = y + residual[m, n];  out = round(y)
 //! ```
@@ -24,8 +24,8 @@ use crate::{
 };
 use halite_kernels::activation::Activation;
 
-/// What happens to a float product.
-pub(super) struct Finish<'a, T> {
+/// What happens to a product before it is stored.
+pub(super) struct Arithmetic<'a> {
     /// Plain or gated; a gated product has gates in a panel's first vector and ups in its second.
     pub(super) columns: Columns,
     /// Result columns.
@@ -36,17 +36,12 @@ pub(super) struct Finish<'a, T> {
     pub(super) activation: Option<Activation>,
     /// Of each result.
     pub(super) soft_cap: Option<f32>,
-    /// `[rows, results]`
-    pub(super) residual: Option<(&'a [T], Rows)>,
-    /// `[rows, results]`
-    pub(super) out: OutputRows<'a, T>,
 }
 
-impl<T: StoredFloat> Epilogue for Finish<'_, T> {
-    type Sum = f32;
-
+impl Arithmetic<'_> {
+    /// The results of one row of a panel; of a gated product in the first vector.
     #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<f32>) {
+    pub(super) fn apply<I: Isa>(&self, isa: I, place: Place, sums: &RowSums<f32>) -> [I::F32; 2] {
         let mut acc = [isa.load(&sums[0]), isa.load(&sums[1])];
         if let Some(bias) = self.bias {
             for (acc, channels) in acc.iter_mut().zip(self.columns.channels(self.results, place)) {
@@ -81,9 +76,28 @@ impl<T: StoredFloat> Epilogue for Finish<'_, T> {
                 *acc = isa.load(values);
             }
         }
+        acc
+    }
+}
+
+/// What happens to a product on its way to floats.
+pub(super) struct Finish<'a, T> {
+    pub(super) arithmetic: Arithmetic<'a>,
+    /// `[rows, results]`
+    pub(super) residual: Option<(&'a [T], Rows)>,
+    /// `[rows, results]`
+    pub(super) out: OutputRows<'a, T>,
+}
+
+impl<T: StoredFloat> Epilogue for Finish<'_, T> {
+    type Sum = f32;
+
+    #[inline(always)]
+    fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<f32>) {
+        let results = self.arithmetic.apply(isa, place, sums);
         let out = self.out.segment(row, place.column, place.valid);
-        for (vector, out) in out.chunks_mut(LANES).enumerate().take(vectors) {
-            let mut y = acc[vector];
+        for (vector, out) in out.chunks_mut(LANES).enumerate() {
+            let mut y = results[vector];
             if let Some((residual, rows)) = self.residual {
                 let start = rows.start(row, 0) + place.column + vector * LANES;
                 y = isa.add(y, T::load_partial(isa, &residual[start..start + out.len()]));

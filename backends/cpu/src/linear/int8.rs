@@ -18,41 +18,46 @@ use super::{
     epilogue::RowSums,
     pack::{Columns, PANEL, Place, int8_panel_len},
     product::{Product, TileSums},
+    zero_points::{Correct, ZeroPoints},
 };
 use crate::simd::{Isa, Kernel, LANES};
 
 /// Bytes of a panel that four values of K need.
 const QUAD: usize = 4 * PANEL;
 
-/// Signed activations, `[rows][k]` with rows `stride` apart, and each row's sum.
+/// Signed activations, `[rows][k]` with rows `stride` apart, and each row's sum: of all of K, or of one group of it after
+/// another.
 #[derive(Clone, Copy)]
 pub(crate) struct Int8Rows<'a> {
     values: &'a [i8],
     stride: usize,
+    rows: usize,
     k: usize,
+    /// `[groups][rows]`
     sums: &'a [i32],
 }
 
 impl<'a> Int8Rows<'a> {
-    /// As many rows as there are `sums`, which [`sum_rows`] makes.
+    /// `sums` are what [`SumRows`] makes.
     ///
     /// # Panics
-    /// Where `values` is too short.
-    pub(crate) fn new(values: &'a [i8], stride: usize, k: usize, sums: &'a [i32]) -> Self {
-        let needed =
-            sums.len().checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(k));
+    /// Where `values` is too short, or there are not `rows` sums a group.
+    pub(crate) fn new(values: &'a [i8], rows: usize, stride: usize, k: usize, sums: &'a [i32]) -> Self {
+        let needed = rows.checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(k));
         assert!(
             needed.is_some_and(|n| n <= values.len()),
-            "{} rows of {k}, {stride} apart, in {} values",
-            sums.len(),
+            "{rows} rows of {k}, {stride} apart, in {} values",
             values.len()
         );
-        Self { values, stride, k, sums }
+        assert!(sums.len() >= rows, "{} sums of {rows} rows", sums.len());
+        Self { values, stride, rows, k, sums }
     }
 
-    /// The number of rows.
-    pub(crate) fn len(&self) -> usize {
-        self.sums.len()
+    /// The same rows, of these columns only, which are group number `group`.
+    fn columns(&self, columns: Range<usize>, group: usize) -> Self {
+        let values = self.values.get(columns.start..).unwrap_or_default();
+        let sums = &self.sums[group * self.rows..][..self.rows];
+        Self::new(values, self.rows, self.stride, columns.len(), sums)
     }
 
     fn row(&self, row: usize) -> &'a [i8] {
@@ -86,15 +91,19 @@ impl<'a> Int8Weights<'a> {
     }
 }
 
-/// Writes the sum of each row of `values` (`[rows][k]`, rows `stride` apart) to `sums` (`[rows]`).
+/// Writes the sum of each row of `values` (`[rows][k]`, rows `stride` apart) to `sums` (`[groups][rows]`).
 pub(crate) struct SumRows<'a> {
     /// The activations.
     pub(crate) values: &'a [i8],
     /// Elements from a row to the next.
     pub(crate) stride: usize,
+    /// Rows.
+    pub(crate) rows: usize,
     /// Values of a row.
     pub(crate) k: usize,
-    /// One sum a row.
+    /// Values of a group, K for one group.
+    pub(crate) group: usize,
+    /// One sum a row, of one group after another.
     pub(crate) sums: &'a mut [i32],
 }
 
@@ -104,9 +113,12 @@ impl Kernel for SumRows<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let ones = isa.splat_i32(0x0101_0101);
-        for (row, sum) in self.sums.iter_mut().enumerate() {
-            let values: &[u8] = bytemuck::cast_slice(&self.values[row * self.stride..][..self.k]);
-            let (blocks, rest) = values.as_chunks::<{ 4 * LANES }>();
+        for (place, sum) in self.sums.iter_mut().enumerate() {
+            let (group, row) = (place / self.rows, place % self.rows);
+            let (start, end) = (group * self.group, self.k.min((group + 1) * self.group));
+            let row = &self.values[row * self.stride..][..self.k];
+            let (blocks, rest) =
+                bytemuck::cast_slice::<i8, u8>(&row[start..end]).as_chunks::<{ 4 * LANES }>();
             let mut total = isa.splat_i32(0);
             for block in blocks {
                 total = isa.dot_u8_i8(total, ones, isa.load_bytes(block));
@@ -123,6 +135,7 @@ impl Kernel for SumRows<'_> {
 pub(crate) struct Int8Product<'a> {
     rows: Int8Rows<'a>,
     weights: Int8Weights<'a>,
+    zero_points: ZeroPoints<'a>,
 }
 
 impl<'a> Int8Product<'a> {
@@ -130,7 +143,43 @@ impl<'a> Int8Product<'a> {
     /// Where the two have another K.
     pub(crate) fn new(rows: Int8Rows<'a>, weights: Int8Weights<'a>) -> Self {
         assert_eq!(rows.k, weights.k, "activations and weights have the same K");
-        Self { rows, weights }
+        Self { rows, weights, zero_points: ZeroPoints::default() }
+    }
+
+    /// With zero points, which are taken off the sums.
+    pub(super) fn with_zero_points(mut self, zero_points: ZeroPoints<'a>) -> Self {
+        self.zero_points = zero_points;
+        self
+    }
+
+    /// The columns of each group of `size`, which is a multiple of 4.
+    pub(super) fn groups(&self, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let k = self.rows.k;
+        (0..k).step_by(size).map(move |start| start..k.min(start + size))
+    }
+
+    /// The sums of a tile over the columns of one group.
+    pub(super) fn partial_tile<I: Isa>(
+        &self,
+        isa: I,
+        columns: Range<usize>,
+        group: usize,
+        tile: &Tile,
+        sums: &mut TileSums<i32>,
+    ) {
+        let panel = tile.panels.start;
+        let weights = &self.weights.panel(panel)[columns.start * PANEL..][..int8_panel_len(columns.len())];
+        let rows = self.rows.columns(columns, group);
+        int8_tile(isa, &rows, weights, tile, sums);
+        if self.zero_points.activations.is_some() || self.zero_points.weights.is_some() {
+            isa.call(Correct {
+                zero_points: self.zero_points,
+                first: tile.rows.start,
+                row_sums: &rows.sums[tile.rows.clone()],
+                channels: self.channels(panel),
+                sums,
+            });
+        }
     }
 
     /// The weight channels of each vector of a panel.
@@ -144,7 +193,7 @@ impl Product for Int8Product<'_> {
     type Sum = i32;
 
     fn rows(&self) -> usize {
-        self.rows.len()
+        self.rows.rows
     }
 
     fn row_bytes(&self) -> usize {
@@ -158,7 +207,7 @@ impl Product for Int8Product<'_> {
     fn panel_cost(&self) -> usize {
         // 16 bytes or 300 multiply-adds a nanosecond: what one core of a current server does.
         let products = self.rows.k * PANEL;
-        (products / 16).max(self.rows.len() * products / 300)
+        (products / 16).max(self.rows.rows * products / 300)
     }
 
     fn place(&self, panel: usize) -> Place {
@@ -166,7 +215,7 @@ impl Product for Int8Product<'_> {
     }
 
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<i32>) {
-        int8_tile(isa, &self.rows, self.weights.panel(tile.panels.start), tile, sums);
+        self.partial_tile(isa, 0..self.rows.k, 0, tile, sums);
     }
 }
 

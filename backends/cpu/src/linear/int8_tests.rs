@@ -49,7 +49,8 @@ impl Case {
 
     fn sums(&self, tier: Tier) -> Vec<i32> {
         let mut sums = vec![i32::MAX; self.m];
-        tier.run(SumRows { values: &self.a, stride: self.stride, k: self.k, sums: &mut sums });
+        let (stride, rows, k) = (self.stride, self.m, self.k);
+        tier.run(SumRows { values: &self.a, stride, rows, k, group: k, sums: &mut sums });
         sums
     }
 
@@ -58,7 +59,7 @@ impl Case {
         let mut out = vec![i32::MIN; self.m * self.n];
         let weights = Int8Weights::new(&bytes, self.n, self.k, self.columns);
         tier.run(Multiply {
-            product: Int8Product::new(Int8Rows::new(&self.a, self.stride, self.k, &sums), weights),
+            product: Int8Product::new(Int8Rows::new(&self.a, self.m, self.stride, self.k, &sums), weights),
             panels: 0..self.columns.panels(self.n),
             epilogue: Int8ToI32 { out: OutputRows::new(&mut out, self.m, self.n, self.n) },
         });
@@ -148,6 +149,24 @@ fn row_sums_are_exact() {
 }
 
 #[test]
+fn sums_of_groups_are_exact() {
+    let mut random = Random::new(7);
+    for (k, group) in [(1, 32), (32, 32), (33, 32), (200, 64), (130, 128)] {
+        let case = Case::new(3, 1, k, 2, || (random.i8(), 0));
+        for tier in Tier::available() {
+            let mut sums = vec![i32::MIN; 3 * k.div_ceil(group)];
+            tier.run(SumRows { values: &case.a, stride: case.stride, rows: 3, k, group, sums: &mut sums });
+            for (place, sum) in sums.into_iter().enumerate() {
+                let row = &case.a[place % 3 * case.stride..][..k];
+                let want: i32 =
+                    row.chunks(group).nth(place / 3).into_iter().flatten().map(|&x| i32::from(x)).sum();
+                assert_eq!(sum, want, "{tier} k {k} group {group} place {place}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_range_of_panels_leaves_the_others_alone() {
     let mut random = Random::new(5);
     let case = Case::new(13, 100, 30, 0, || (random.i8(), random.i8()));
@@ -156,7 +175,7 @@ fn a_range_of_panels_leaves_the_others_alone() {
         let mut out = vec![i32::MIN; 13 * 100];
         let weights = Int8Weights::new(&bytes, case.n, case.k, case.columns);
         tier.run(Multiply {
-            product: Int8Product::new(Int8Rows::new(&case.a, case.stride, case.k, &sums), weights),
+            product: Int8Product::new(Int8Rows::new(&case.a, case.m, case.stride, case.k, &sums), weights),
             panels: 1..3,
             epilogue: Int8ToI32 { out: OutputRows::new(&mut out, 13, 100, 100) },
         });
@@ -191,7 +210,10 @@ fn gated_panels_hold_gate_and_up_of_the_same_columns() {
             let mut out = vec![0; 3 * half];
             let weights = Int8Weights::new(&bytes, case.n, case.k, case.columns);
             tier.run(Multiply {
-                product: Int8Product::new(Int8Rows::new(&case.a, case.stride, case.k, &sums), weights),
+                product: Int8Product::new(
+                    Int8Rows::new(&case.a, case.m, case.stride, case.k, &sums),
+                    weights,
+                ),
                 panels: 0..case.columns.panels(case.n),
                 epilogue: Difference(OutputRows::new(&mut out, 3, half, half)),
             });
@@ -207,7 +229,7 @@ fn gated_panels_hold_gate_and_up_of_the_same_columns() {
 #[test]
 #[should_panic(expected = "3 rows of 5, 6 apart, in 16 values")]
 fn short_activations_are_refused() {
-    Int8Rows::new(&[0; 16], 6, 5, &[0; 3]);
+    Int8Rows::new(&[0; 16], 3, 6, 5, &[0; 3]);
 }
 
 #[test]

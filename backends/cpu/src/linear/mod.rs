@@ -1,20 +1,25 @@
 //! Linear layers with packed weights.
 //!
 //! `packed` makes the weights' panels; `int8` and `float` multiply tiles of rows with them and `scaled` gives integer
-//! sums their scales (each a [`Product`](product::Product)); `finish` is what happens to a tile on its way out (an
-//! [`Epilogue`](epilogue::Epilogue)). Tasks share a product by panels, so every number of rows, one included, uses all
-//! threads.
+//! sums their scales (each a [`Product`](product::Product)); `finish` and `requantize` are what happens to a tile on its
+//! way out (each an [`Epilogue`](epilogue::Epilogue)). Tasks share a product by panels, so every number of rows, one
+//! included, uses all threads.
 
 pub(crate) mod blocks;
 pub(crate) mod epilogue;
 mod finish;
 pub(crate) mod float;
 pub(crate) mod int8;
+mod outliers;
 pub(crate) mod output;
 pub(crate) mod pack;
 mod packed;
 pub(crate) mod product;
+mod quantized;
+mod requantize;
 mod scaled;
+mod scratch;
+mod zero_points;
 
 pub use packed::CpuPacked;
 
@@ -24,26 +29,30 @@ use crate::{
     stream::CpuStream,
     view::{Reader, Writer, read, with_float, write},
 };
-use epilogue::{Epilogue, Int8ToI32};
-use finish::Finish;
+use epilogue::Epilogue;
+use finish::{Arithmetic, Finish};
 use float::{FloatProduct, FloatRows, FloatWeights};
-use halite_hal::{DType, Element, Result, Storage, Tensor};
+use halite_hal::{DType, Element, Error, Result, Storage, Tensor};
 use halite_kernels::{
     Checked, Support,
-    linear::{ActivationFormat, Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
+    linear::{Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
 };
-use int8::{Int8Product, Int8Rows, Int8Weights, SumRows};
 use output::OutputRows;
 use product::{Multiply, Product};
-use scaled::Scaled;
+use requantize::Requantize;
+use scratch::Sizes;
 
 impl Linear for Cpu {
     type Packed = CpuPacked;
 
     fn linear_supports(&self, spec: &LinearSpec) -> Support {
-        match spec.activations {
-            ActivationFormat::Float(DType::F32) | ActivationFormat::Int8PerToken => Support::Native,
-            other => Support::No(format!("activations {other:?}: F32 and INT8 per token are built")),
+        match spec.weights {
+            WeightFormat::F32
+            | WeightFormat::F16
+            | WeightFormat::Bf16
+            | WeightFormat::Int8PerChannel
+            | WeightFormat::Int8PerChannelAsymmetric => Support::Native,
+            other => Support::No(format!("weights {other:?} are not built")),
         }
     }
 
@@ -64,94 +73,91 @@ impl Linear for Cpu {
     }
 
     fn linear_workspace(&self, packed: &CpuPacked, max_rows: usize) -> u64 {
-        match packed.as_ref().weights {
-            WeightFormat::Int8PerChannel => (max_rows as u64).saturating_mul(size_of::<i32>() as u64),
-            _ => 0,
-        }
+        Sizes::of(packed, max_rows).total()
     }
 
     fn linear(&self, stream: &mut CpuStream, args: Checked<LinearArgs<'_, Self>>) -> Result<()> {
         if args.out.shape().elements() == 0 {
             return Ok(());
         }
-        let output = args.weights.as_ref().output;
-        match &args.x {
-            Activations::Int8PerToken { q, .. } if output == DType::I32 => self.int8_sums(stream, &args, q),
-            Activations::Int8PerToken { q, scales } => {
-                with_float!(output, Float => self.int8::<Float>(stream, &args, q, scales))
-            }
-            Activations::Float(x) => with_float!(output, Float => {
-                with_float!(stored(args.weights.as_ref()), Stored => self.float::<Stored, Float>(&args, x))
-            }),
-            other => Err(crate::unsupported("linear", "this form of activations", other)),
+        match (&args.x, args.x.quantized()) {
+            (_, Some(x)) => self.integers(stream, &args, &x),
+            (Activations::Float(x), _) => self.floats(stream, &args, x),
+            (other, _) => Err(crate::unsupported("linear", "this form of activations", other)),
         }
     }
 }
 
 impl Cpu {
-    /// The bare sums of an INT8 product.
-    fn int8_sums(&self, stream: &mut CpuStream, args: &LinearArgs<'_, Cpu>, q: &Tensor<Cpu>) -> Result<()> {
-        let q = read::<i8>(q)?;
+    /// Float activations with float weights.
+    fn floats(&self, stream: &mut CpuStream, args: &LinearArgs<'_, Cpu>, x: &Tensor<Cpu>) -> Result<()> {
+        let (rows, k) = (args.out.dims()[0], args.weights.as_ref().in_features);
+        if x.dtype() == DType::F32 {
+            let x = read::<f32>(x)?;
+            return self.float_rows(args, FloatRows::new(x.data(), rows, x.rows.outer_stride, k));
+        }
+        let sizes = Sizes::of(args.weights, rows);
+        let wide = sizes.cut(stream.scratch("linear", sizes.total())?).floats;
+        self.widen_rows(x, wide)?;
+        self.float_rows(args, FloatRows::new(wide, rows, k, k))
+    }
+
+    fn float_rows(&self, args: &LinearArgs<'_, Cpu>, rows: FloatRows<'_>) -> Result<()> {
+        let spec = args.weights.as_ref();
         let panels = args.weights.panels().read(0..args.weights.panels().len())?;
-        let mut out = write::<i32>(args.out)?;
-        let product = self.int8_product(stream, args.weights, &panels, &q)?;
-        self.share(product, rows_of(&mut out), |out| Int8ToI32 { out });
-        Ok(())
+        with_float!(stored(spec), Stored => {
+            let panels: &[Stored] = bytemuck::cast_slice(&panels);
+            let columns = args.weights.columns();
+            let weights = FloatWeights::new(panels, spec.weight_rows(), spec.in_features, columns);
+            self.finish(args, FloatProduct::new(rows, weights))
+        })
     }
 
-    /// An INT8 product with scales and epilogue.
-    fn int8<T: StoredFloat + Element>(
-        &self,
-        stream: &mut CpuStream,
-        args: &LinearArgs<'_, Cpu>,
-        q: &Tensor<Cpu>,
-        scales: &Tensor<Cpu>,
-    ) -> Result<()> {
-        let (q, a_scale) = (read::<i8>(q)?, read::<f32>(scales)?);
-        let panels = args.weights.panels().read(0..args.weights.panels().len())?;
-        let epilogue = EpilogueReads::<T>::new(args)?;
-        let mut out = write::<T>(args.out)?;
-        let sums = self.int8_product(stream, args.weights, &panels, &q)?;
-        let product = Scaled { sums, a_scale: a_scale.data(), w_scale: args.weights.scales() };
-        self.share(product, rows_of(&mut out), |out| epilogue.finish(args, out));
-        Ok(())
-    }
-
-    /// Activations and weights; the rows' sums are made in scratch memory.
-    fn int8_product<'a>(
-        &self,
-        stream: &'a mut CpuStream,
-        packed: &CpuPacked,
-        panels: &'a [u8],
-        q: &'a Reader<'_, i8>,
-    ) -> Result<Int8Product<'a>> {
-        let (layout, k) = (q.rows, packed.as_ref().in_features);
-        let workspace = self.linear_workspace(packed, layout.outer);
-        let sums: &mut [i32] = bytemuck::cast_slice_mut(stream.scratch("linear", workspace)?);
-        let (values, stride) = (q.data(), layout.outer_stride);
-        self.tier().run(SumRows { values, stride, k, sums });
-        let rows = Int8Rows::new(values, stride, k, sums);
-        Ok(Int8Product::new(
-            rows,
-            Int8Weights::new(panels, packed.as_ref().weight_rows(), k, packed.columns()),
-        ))
-    }
-
-    fn float<S: StoredFloat + Element, T: StoredFloat + Element>(
+    /// Runs a product and what follows it.
+    fn finish<P: Product<Sum = f32> + Copy + Sync>(
         &self,
         args: &LinearArgs<'_, Cpu>,
-        x: &Tensor<Cpu>,
+        product: P,
     ) -> Result<()> {
-        let x = read::<f32>(x)?;
-        let epilogue = EpilogueReads::<T>::new(args)?;
+        let output = args.weights.as_ref().output;
+        match output {
+            DType::I8 | DType::U8 => {
+                let Some(scale) = args.epilogue.output_scale else {
+                    return Err(no_scale());
+                };
+                let bias = args.epilogue.bias.map(read::<f32>).transpose()?;
+                let arithmetic = || arithmetic(args, bias.as_ref());
+                let share = |out: OutputRows<'_, i8>, flip| {
+                    self.share(product, out, |out| Requantize { arithmetic: arithmetic(), scale, flip, out });
+                };
+                if output == DType::I8 {
+                    share(rows_of(&mut write::<i8>(args.out)?), 0);
+                } else {
+                    let mut out = write::<u8>(args.out)?;
+                    let layout = out.rows;
+                    let values = bytemuck::cast_slice_mut(out.data());
+                    share(OutputRows::new(values, layout.outer, layout.columns, layout.outer_stride), 0x80);
+                }
+                Ok(())
+            }
+            _ => with_float!(output, Float => self.finish_floats::<Float, P>(args, product)),
+        }
+    }
+
+    fn finish_floats<T: StoredFloat + Element, P: Product<Sum = f32> + Copy + Sync>(
+        &self,
+        args: &LinearArgs<'_, Cpu>,
+        product: P,
+    ) -> Result<()> {
+        let bias = args.epilogue.bias.map(read::<f32>).transpose()?;
+        let residual = args.epilogue.residual.map(read::<T>).transpose()?;
+        let residual = residual.as_ref().map(|residual| (residual.data(), residual.rows));
         let mut out = write::<T>(args.out)?;
-        let (layout, spec) = (x.rows, args.weights.as_ref());
-        let rows = FloatRows::new(x.data(), layout.outer, layout.outer_stride, spec.in_features);
-        let panels = args.weights.panels().read(0..args.weights.panels().len())?;
-        let panels: &[S] = bytemuck::cast_slice(&panels);
-        let weights = FloatWeights::new(panels, spec.weight_rows(), spec.in_features, args.weights.columns());
-        let product = FloatProduct::new(rows, weights);
-        self.share(product, rows_of(&mut out), |out| epilogue.finish(args, out));
+        self.share(product, rows_of(&mut out), |out| Finish {
+            arithmetic: arithmetic(args, bias.as_ref()),
+            residual,
+            out,
+        });
         Ok(())
     }
 
@@ -174,6 +180,12 @@ impl Cpu {
     }
 }
 
+/// The shared checks ask for the scale where the output is integers.
+fn no_scale() -> Error {
+    let (expected, got) = ("a scale for integers".to_owned(), "none".to_owned());
+    Error::Argument { operator: "linear", argument: "output_scale", expected, got }
+}
+
 /// The type in which float weights are stored.
 fn stored(spec: &LinearSpec) -> DType {
     match spec.weights {
@@ -189,28 +201,14 @@ fn rows_of<'a, T: Element>(out: &'a mut Writer<'_, T>) -> OutputRows<'a, T> {
     OutputRows::new(out.data(), layout.outer, layout.columns, layout.outer_stride)
 }
 
-/// The epilogue's tensors, guarded for reading.
-struct EpilogueReads<'a, T> {
-    bias: Option<Reader<'a, f32>>,
-    residual: Option<Reader<'a, T>>,
-}
-
-impl<'a, T: StoredFloat + Element> EpilogueReads<'a, T> {
-    fn new(args: &LinearArgs<'a, Cpu>) -> Result<Self> {
-        let (bias, residual) = (args.epilogue.bias, args.epilogue.residual);
-        Ok(EpilogueReads { bias: bias.map(read).transpose()?, residual: residual.map(read).transpose()? })
-    }
-
-    fn finish<'f>(&'f self, args: &LinearArgs<'_, Cpu>, out: OutputRows<'f, T>) -> Finish<'f, T> {
-        let spec = args.weights.as_ref();
-        Finish {
-            columns: args.weights.columns(),
-            results: spec.out_features,
-            bias: self.bias.as_ref().map(|bias| bias.data()),
-            activation: spec.gate.or(args.epilogue.activation),
-            soft_cap: args.epilogue.soft_cap,
-            residual: self.residual.as_ref().map(|residual| (residual.data(), residual.rows)),
-            out,
-        }
+/// What the epilogue computes.
+fn arithmetic<'a>(args: &LinearArgs<'_, Cpu>, bias: Option<&'a Reader<'_, f32>>) -> Arithmetic<'a> {
+    let spec = args.weights.as_ref();
+    Arithmetic {
+        columns: args.weights.columns(),
+        results: spec.out_features,
+        bias: bias.map(|bias| bias.data()),
+        activation: spec.gate.or(args.epilogue.activation),
+        soft_cap: args.epilogue.soft_cap,
     }
 }

@@ -110,6 +110,16 @@ pub(crate) fn pack_int8_panel<'w>(k: usize, channel: impl Fn(usize) -> Option<&'
     }
 }
 
+/// Gives the weights of some input columns the value that counts as zero in each lane.
+pub(crate) fn blank_int8_columns(columns: &[u32], zero: impl Fn(usize) -> i8, panel: &mut [u8]) {
+    for &column in columns {
+        let (quad, within) = (column as usize / 4, column as usize % 4);
+        for lane in 0..PANEL {
+            panel[quad * 4 * PANEL + 4 * lane + within] = (zero(lane) as u8) ^ 0x80;
+        }
+    }
+}
+
 /// Writes one panel of float weights, lane after lane; `zero` goes to lanes without a channel.
 pub(crate) fn pack_float_panel<'w, T: Copy + 'w>(
     k: usize,

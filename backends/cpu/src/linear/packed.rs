@@ -1,6 +1,8 @@
 //! Weights packed for this backend: made, saved and restored.
 
-use super::pack::{Columns, PANEL, float_panel_len, int8_panel_len, pack_float_panel, pack_int8_panel};
+use super::pack::{
+    Columns, PANEL, blank_int8_columns, float_panel_len, int8_panel_len, pack_float_panel, pack_int8_panel,
+};
 use crate::{buffer::CpuBuffer, device::Cpu, simd::StoredFloat};
 use halite_hal::{Element, Error, Result, Storage};
 use halite_kernels::{
@@ -17,8 +19,19 @@ pub struct CpuPacked(Arc<Inner>);
 struct Inner {
     spec: LinearSpec,
     panels: CpuBuffer,
-    /// `[weight_rows]` of INT8 weights; empty for others.
+    channels: Channels,
+    /// Panels of `[outlier columns][32]`.
+    outliers: Vec<f32>,
+}
+
+/// What INT8 weights have for each of their channels; empty for others.
+#[derive(Debug, Default)]
+struct Channels {
     scales: Vec<f32>,
+    /// Of weights that have them.
+    zero_points: Vec<i32>,
+    /// `Σ_k (w - zero_point)`, modulo 2^32.
+    sums: Vec<i32>,
 }
 
 impl AsRef<LinearSpec> for CpuPacked {
@@ -35,7 +48,23 @@ impl CpuPacked {
 
     /// `[weight_rows]` of INT8 weights.
     pub(super) fn scales(&self) -> &[f32] {
-        &self.0.scales
+        &self.0.channels.scales
+    }
+
+    /// `[weight_rows]` of INT8 weights that have them.
+    pub(super) fn zero_points(&self) -> Option<&[i32]> {
+        let zero_points = self.0.channels.zero_points.as_slice();
+        (!zero_points.is_empty()).then_some(zero_points)
+    }
+
+    /// `[weight_rows]` of INT8 weights: `Σ_k (w - zero_point)`, modulo 2^32.
+    pub(super) fn column_sums(&self) -> &[i32] {
+        &self.0.channels.sums
+    }
+
+    /// Panels of the weights of outlier columns.
+    pub(super) fn outliers(&self) -> &[f32] {
+        &self.0.outliers
     }
 
     /// How channels lie in panels.
@@ -50,12 +79,26 @@ fn columns(spec: &LinearSpec) -> Columns {
 
 /// Bytes of all panels. The spec's own check bounds the weights; filled up to whole panels they may still overflow.
 fn panel_bytes(spec: &LinearSpec) -> Result<u64> {
-    let (k, panels) = (spec.in_features, columns(spec).panels(spec.weight_rows()));
+    let k = spec.in_features;
     let channel = match spec.weights {
-        WeightFormat::Int8PerChannel => k.checked_next_multiple_of(4),
+        WeightFormat::Int8PerChannel | WeightFormat::Int8PerChannelAsymmetric => {
+            k.checked_next_multiple_of(4)
+        }
         WeightFormat::F32 => k.checked_mul(4),
         _ => k.checked_mul(2),
     };
+    all_panels(spec, channel)
+}
+
+/// Values of the panels of outlier columns.
+fn outlier_len(spec: &LinearSpec) -> Result<usize> {
+    let columns = spec.outliers.map_or(0, |outliers| outliers.columns);
+    Ok(all_panels(spec, columns.checked_mul(size_of::<f32>()))? as usize / size_of::<f32>())
+}
+
+/// Bytes of all panels with so many a channel.
+fn all_panels(spec: &LinearSpec, channel: Option<usize>) -> Result<u64> {
+    let panels = columns(spec).panels(spec.weight_rows());
     let bytes = channel.and_then(|bytes| bytes.checked_mul(PANEL)?.checked_mul(panels));
     let (got, limit) = (bytes.map_or(u64::MAX, |bytes| bytes as u64), i64::MAX as u64);
     if got > limit {
@@ -69,60 +112,107 @@ impl Cpu {
         let spec = (*weights.context()).clone();
         self.linear_supports(&spec).require("linear", self, &spec)?;
         let panels = CpuBuffer::alloc(panel_bytes(&spec)?)?;
-        let mut scales_of = Vec::new();
+        let (outlier_columns, outlier_values): (&[u32], &[f32]) = match **weights {
+            HostWeights::WithOutliers { columns, values, .. } => (columns, values),
+            _ => (&[], &[]),
+        };
+        let mut channels = Channels::default();
         {
             let mut bytes = panels.write(0..panels.len())?;
-            match **weights {
-                HostWeights::F32(data) => self.pack_floats(&spec, data, bytemuck::cast_slice_mut(&mut bytes)),
-                HostWeights::F16(data) => self.pack_floats(&spec, data, bytemuck::cast_slice_mut(&mut bytes)),
-                HostWeights::Bf16(data) => {
-                    self.pack_floats(&spec, data, bytemuck::cast_slice_mut(&mut bytes))
+            let mut int8 = |q: &[i8], scales: &[f32], zeros: &[i8]| {
+                channels = self.pack_int8(&spec, q, zeros, outlier_columns, &mut bytes);
+                channels.scales = scales.to_vec();
+            };
+            match weights.all_columns() {
+                HostWeights::Int8PerChannel { q, scales } => int8(q, scales, &[]),
+                HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points } => {
+                    int8(q, scales, zero_points);
                 }
-                HostWeights::Int8PerChannel { q, scales } => {
-                    self.pack_int8(&spec, q, &mut bytes);
-                    scales_of = scales.to_vec();
+                HostWeights::F32(data) => {
+                    self.pack_floats(&spec, spec.in_features, data, bytemuck::cast_slice_mut(&mut bytes));
+                }
+                HostWeights::F16(data) => {
+                    self.pack_floats(&spec, spec.in_features, data, bytemuck::cast_slice_mut(&mut bytes));
+                }
+                HostWeights::Bf16(data) => {
+                    self.pack_floats(&spec, spec.in_features, data, bytemuck::cast_slice_mut(&mut bytes));
                 }
                 ref other => return Err(crate::unsupported("linear", "this form of weights", other)),
             }
         }
-        Ok(CpuPacked(Arc::new(Inner { spec, panels, scales: scales_of })))
+        let mut outliers = vec![0.0; outlier_len(&spec)?];
+        if !outlier_columns.is_empty() {
+            self.pack_floats(&spec, outlier_columns.len(), outlier_values, &mut outliers);
+        }
+        Ok(CpuPacked(Arc::new(Inner { spec, panels, channels, outliers })))
     }
 
-    fn pack_floats<T: StoredFloat + Element>(&self, spec: &LinearSpec, data: &[T], panels: &mut [T]) {
-        let k = spec.in_features;
+    /// `data` is `[weight_rows, k]`.
+    fn pack_floats<T: StoredFloat + Element>(
+        &self,
+        spec: &LinearSpec,
+        k: usize,
+        data: &[T],
+        panels: &mut [T],
+    ) {
         let panels = panels.chunks_mut(float_panel_len(k)).enumerate();
         self.team().each(panels, |(panel, out)| {
-            let channel = |lane| row_of(spec, data, panel, lane);
+            let channel = |lane| row_of(spec, k, data, panel, lane);
             pack_float_panel(k, T::ZERO, channel, out);
         });
     }
 
-    fn pack_int8(&self, spec: &LinearSpec, q: &[i8], panels: &mut [u8]) {
+    /// `zeros` are each channel's zero point, or none. Outlier columns get the zero point, which counts as weight 0.
+    fn pack_int8(
+        &self,
+        spec: &LinearSpec,
+        q: &[i8],
+        zeros: &[i8],
+        outliers: &[u32],
+        panels: &mut [u8],
+    ) -> Channels {
         let k = spec.in_features;
         let panels = panels.chunks_mut(int8_panel_len(k)).enumerate();
         self.team().each(panels, |(panel, out)| {
-            let channel = |lane| row_of(spec, q, panel, lane);
+            let channel = |lane| row_of(spec, k, q, panel, lane);
+            let zero = |lane| {
+                let channel = columns(spec).channel(spec.weight_rows(), panel, lane);
+                channel.and_then(|channel| zeros.get(channel)).copied().unwrap_or(0)
+            };
             pack_int8_panel(k, channel, out);
+            blank_int8_columns(outliers, zero, out);
         });
+        let sums = q.chunks_exact(k).enumerate().map(|(channel, row)| {
+            let zero = i32::from(zeros.get(channel).copied().unwrap_or(0));
+            let sum = |values: i32, &q: &i8| values.wrapping_add(i32::from(q) - zero);
+            let blanked = outliers.iter().filter_map(|&column| row.get(column as usize));
+            row.iter().fold(0, sum).wrapping_sub(blanked.fold(0, sum))
+        });
+        let zero_points = zeros.iter().map(|&zero| i32::from(zero)).collect();
+        Channels { scales: Vec::new(), zero_points, sums: sums.collect() }
     }
 }
 
-/// The weights of a lane of a panel.
-fn row_of<'d, T>(spec: &LinearSpec, data: &'d [T], panel: usize, lane: usize) -> Option<&'d [T]> {
+/// The weights of a lane of a panel, of `[weight_rows, k]`.
+fn row_of<'d, T>(spec: &LinearSpec, k: usize, data: &'d [T], panel: usize, lane: usize) -> Option<&'d [T]> {
     let channel = columns(spec).channel(spec.weight_rows(), panel, lane)?;
-    data.get(channel * spec.in_features..(channel + 1) * spec.in_features)
+    data.get(channel * k..(channel + 1) * k)
 }
 
 /// What saved weights begin with: the layout's name and version, and the spec they were packed for.
 fn header(spec: &LinearSpec) -> String {
-    format!("halite-cpu linear panels-of-{PANEL} v1 {spec:?}\n")
+    format!("halite-cpu linear panels-of-{PANEL} v2 {spec:?}\n")
 }
 
-/// The packed bytes: header, panels, scales.
+/// The packed bytes: header, panels, then what channels have, then outliers.
 pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
     let mut bytes = header(&packed.0.spec).into_bytes();
     bytes.extend_from_slice(&packed.panels().read(0..packed.panels().len())?);
-    bytes.extend_from_slice(bytemuck::cast_slice(packed.scales()));
+    let Channels { scales, zero_points, sums } = &packed.0.channels;
+    bytes.extend_from_slice(bytemuck::cast_slice(scales));
+    bytes.extend_from_slice(bytemuck::cast_slice(zero_points));
+    bytes.extend_from_slice(bytemuck::cast_slice(sums));
+    bytes.extend_from_slice(bytemuck::cast_slice(packed.outliers()));
     Ok(bytes)
 }
 
@@ -137,18 +227,29 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
         let line = String::from_utf8_lossy(&line[..line.len().min(expected.len() + 200)]).into_owned();
         return Err(wrong(expected.trim_end().to_owned(), line));
     };
-    let scales = if spec.weights == WeightFormat::Int8PerChannel { spec.weight_rows() } else { 0 };
+    let channels = if spec.weights.is_int8() { spec.weight_rows() } else { 0 };
+    let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { channels } else { 0 };
     let panels = panel_bytes(spec)?;
-    let size = panels.saturating_add((scales as u64).saturating_mul(4));
+    let words = [channels, zeros, channels, outlier_len(spec)?];
+    let size =
+        words.iter().fold(panels, |size, &words| size.saturating_add((words as u64).saturating_mul(4)));
     if rest.len() as u64 != size {
         return Err(wrong(format!("{size} bytes after the header"), format!("{} bytes", rest.len())));
     }
-    let (from, scales) = rest.split_at(panels as usize);
+    let (from, rest) = rest.split_at(panels as usize);
     let buffer = CpuBuffer::alloc(panels)?;
     buffer.write(0..panels)?.copy_from_slice(from);
-    let scales: Vec<f32> = bytemuck::allocation::pod_collect_to_vec(scales);
-    if scales.iter().any(|scale| !(scale.is_finite() && *scale > 0.0)) {
+    let (scales, rest) = rest.split_at(4 * channels);
+    let (zero_points, rest) = rest.split_at(4 * zeros);
+    let (sums, outliers) = rest.split_at(4 * channels);
+    let channels = Channels {
+        scales: bytemuck::allocation::pod_collect_to_vec(scales),
+        zero_points: bytemuck::allocation::pod_collect_to_vec(zero_points),
+        sums: bytemuck::allocation::pod_collect_to_vec(sums),
+    };
+    if channels.scales.iter().any(|scale| !(scale.is_finite() && *scale > 0.0)) {
         return Err(wrong("finite, positive scales".to_owned(), "others: the bytes are damaged".to_owned()));
     }
-    Ok(CpuPacked(Arc::new(Inner { spec: spec.clone(), panels: buffer, scales })))
+    let outliers = bytemuck::allocation::pod_collect_to_vec(outliers);
+    Ok(CpuPacked(Arc::new(Inner { spec: spec.clone(), panels: buffer, channels, outliers })))
 }

@@ -1,22 +1,54 @@
-//! INT8 sums times their scales: `y = (f32(sum) * w_scale[n]) * a_scale[m]`, each product rounded by itself.
+//! Integer sums times their scales, each product rounded by itself; no multiply-add is used.
+//!
+//! ```text
+//! y = (f32(sum) * w_scale[n]) * a_scale[m]                      one scale a row, or for all rows
+//! y = y + f32(sum_g) * a_scale[m, g], g ascending;  y = y * w_scale[n]      a scale for each group of columns
+//! y = y + outliers
+//! ```
 
 use super::{
     blocks::Tile,
     epilogue::RowSums,
     int8::Int8Product,
+    outliers::Outliers,
     pack::Place,
     product::{Product, TILE, TileSums},
 };
 use crate::simd::{Isa, Kernel, LANES};
 
-/// An INT8 product with a scale a row and a scale a channel.
+/// An INT8 product with its scales, and what is added in float.
 #[derive(Clone, Copy)]
 pub(super) struct Scaled<'a> {
     pub(super) sums: Int8Product<'a>,
-    /// `[rows]`
-    pub(super) a_scale: &'a [f32],
+    pub(super) a_scale: RowScales<'a>,
     /// `[weight_rows]`
     pub(super) w_scale: &'a [f32],
+    pub(super) outliers: Option<Outliers<'a>>,
+}
+
+/// The scales of the activations.
+#[derive(Clone, Copy)]
+pub(super) enum RowScales<'a> {
+    /// `[rows]`
+    PerRow(&'a [f32]),
+    One(f32),
+    /// `[rows][groups]`, rows `stride` apart, of `size` columns each.
+    PerGroup {
+        scales: &'a [f32],
+        stride: usize,
+        size: usize,
+    },
+}
+
+impl RowScales<'_> {
+    #[inline(always)]
+    fn at(&self, row: usize, group: usize) -> f32 {
+        match *self {
+            Self::PerRow(scales) => scales[row],
+            Self::One(scale) => scale,
+            Self::PerGroup { scales, stride, .. } => scales[row * stride + group],
+        }
+    }
 }
 
 impl Product for Scaled<'_> {
@@ -43,19 +75,33 @@ impl Product for Scaled<'_> {
     }
 
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {
+        let (rows, panel) = (tile.rows.len(), tile.panels.start);
+        let (first, a_scale) = (tile.rows.start, self.a_scale);
+        let w_scale = self.sums.channels(panel).map(|channels| &self.w_scale[channels]);
         let mut exact = [[[0; LANES]; 2]; TILE];
-        self.sums.tile(isa, tile, &mut exact);
-        let channels = self.sums.channels(tile.panels.start);
-        let a_scale = &self.a_scale[tile.rows.clone()];
-        isa.call(Scale { sums: &exact, a_scale, w_scale: channels.map(|c| &self.w_scale[c]), to: sums });
+        let sums = &mut sums[..rows];
+        if let RowScales::PerGroup { size, .. } = a_scale {
+            for (group, columns) in self.sums.groups(size).enumerate() {
+                self.sums.partial_tile(isa, columns, group, tile, &mut exact);
+                isa.call(AddGroup { sums: &exact, a_scale, first, group, to: sums });
+            }
+            isa.call(ScaleChannels { w_scale, sums });
+        } else {
+            self.sums.tile(isa, tile, &mut exact);
+            isa.call(Scale { sums: &exact, a_scale, first, w_scale, to: sums });
+        }
+        if let Some(outliers) = &self.outliers {
+            isa.call(outliers.add(first, panel, sums));
+        }
     }
 }
 
 /// Scales the sums of a tile.
 struct Scale<'a> {
     sums: &'a [RowSums<i32>],
-    /// Of each row of the tile.
-    a_scale: &'a [f32],
+    a_scale: RowScales<'a>,
+    /// The first row.
+    first: usize,
     /// Of the channels of each vector.
     w_scale: [&'a [f32]; 2],
     to: &'a mut [RowSums<f32>],
@@ -67,11 +113,56 @@ impl Kernel for Scale<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let w_scale = [isa.load_partial(self.w_scale[0]), isa.load_partial(self.w_scale[1])];
-        for ((&a_scale, sums), to) in self.a_scale.iter().zip(self.sums).zip(self.to) {
-            let a_scale = isa.splat(a_scale);
+        for (row, (to, sums)) in self.to.iter_mut().zip(self.sums).enumerate() {
+            let a_scale = isa.splat(self.a_scale.at(self.first + row, 0));
             for ((sums, to), w_scale) in sums.iter().zip(to).zip(w_scale) {
                 let sums = isa.to_f32(isa.load_i32(sums));
                 isa.store(isa.mul(isa.mul(sums, w_scale), a_scale), to);
+            }
+        }
+    }
+}
+
+/// Adds the sums of one group; the first starts them.
+struct AddGroup<'a> {
+    sums: &'a [RowSums<i32>],
+    a_scale: RowScales<'a>,
+    first: usize,
+    group: usize,
+    to: &'a mut [RowSums<f32>],
+}
+
+impl Kernel for AddGroup<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        for (row, (to, sums)) in self.to.iter_mut().zip(self.sums).enumerate() {
+            let a_scale = isa.splat(self.a_scale.at(self.first + row, self.group));
+            for (sums, to) in sums.iter().zip(to) {
+                let scaled = isa.mul(isa.to_f32(isa.load_i32(sums)), a_scale);
+                let y = if self.group == 0 { scaled } else { isa.add(isa.load(to), scaled) };
+                isa.store(y, to);
+            }
+        }
+    }
+}
+
+/// Multiplies with the channels' scales.
+struct ScaleChannels<'a> {
+    w_scale: [&'a [f32]; 2],
+    sums: &'a mut [RowSums<f32>],
+}
+
+impl Kernel for ScaleChannels<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let w_scale = [isa.load_partial(self.w_scale[0]), isa.load_partial(self.w_scale[1])];
+        for sums in self.sums {
+            for (sums, w_scale) in sums.iter_mut().zip(w_scale) {
+                isa.store(isa.mul(isa.load(sums), w_scale), sums);
             }
         }
     }

@@ -1,0 +1,81 @@
+//! Products of quantised activations: operands in the form that tiles read.
+
+use super::{
+    epilogue::Int8ToI32,
+    int8::{Int8Product, Int8Rows, Int8Weights, SumRows},
+    outliers::Outliers,
+    rows_of,
+    scaled::{RowScales, Scaled},
+    scratch::Sizes,
+    zero_points::{ActivationZeros, ZeroPoints},
+};
+use crate::{
+    device::Cpu,
+    stream::CpuStream,
+    view::{read, write},
+};
+use halite_hal::{DType, Result, Storage};
+use halite_kernels::linear::{ActivationFormat, LinearArgs, Quantized};
+
+impl Cpu {
+    /// Quantised activations with INT8 weights.
+    pub(super) fn integers(
+        &self,
+        stream: &mut CpuStream,
+        args: &LinearArgs<'_, Cpu>,
+        x: &Quantized<'_, Cpu>,
+    ) -> Result<()> {
+        let (packed, spec) = (args.weights, args.weights.as_ref());
+        let (format, rows, k) = (spec.activations, args.out.dims()[0], spec.in_features);
+        let sizes = Sizes::of(packed, rows);
+        let scratch = sizes.cut(stream.scratch("linear", sizes.total())?);
+
+        let given;
+        let (values, stride, offset): (&[i8], usize, i32) = if format.dtype() == DType::U8 {
+            self.signed_rows(x.q, scratch.bytes)?;
+            (scratch.bytes, k, 128)
+        } else {
+            given = read::<i8>(x.q)?;
+            (given.data(), given.rows.outer_stride, 0)
+        };
+        let group = if let ActivationFormat::Int8PerGroup { size } = format { size } else { k };
+        let sums = scratch.row_sums;
+        self.tier().run(SumRows { values, stride, rows, k, group, sums });
+
+        let zeros = x.zero_points.map(read::<i32>).transpose()?;
+        let column_sums = packed.column_sums();
+        let activations =
+            zeros.as_ref().map(|zeros| ActivationZeros { zeros: zeros.data(), offset, column_sums });
+        let zero_points = ZeroPoints { activations, weights: packed.zero_points() };
+
+        let panels = packed.panels().read(0..packed.panels().len())?;
+        let weights = Int8Weights::new(&panels, spec.weight_rows(), k, packed.columns());
+        let sums = Int8Product::new(Int8Rows::new(values, rows, stride, k, sums), weights)
+            .with_zero_points(zero_points);
+        if spec.output == DType::I32 {
+            let mut out = write::<i32>(args.out)?;
+            self.share(sums, rows_of(&mut out), |out| Int8ToI32 { out });
+            return Ok(());
+        }
+
+        let scales = read::<f32>(x.scales)?;
+        let a_scale = match (format, scales.data()) {
+            (ActivationFormat::Int8PerGroup { size }, values) => {
+                RowScales::PerGroup { scales: values, stride: scales.rows.outer_stride, size }
+            }
+            (ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_), &[scale]) => {
+                RowScales::One(scale)
+            }
+            (_, values) => RowScales::PerRow(values),
+        };
+        let outliers = match (x.outliers, spec.outliers) {
+            (Some(x), Some(outliers)) => {
+                self.widen_rows(x, scratch.floats)?;
+                let (columns, weights) = (outliers.columns, packed.outliers());
+                Some(Outliers { x: scratch.floats, columns, weights })
+            }
+            _ => None,
+        };
+        self.finish(args, Scaled { sums, a_scale, w_scale: packed.scales(), outliers })
+    }
+}
