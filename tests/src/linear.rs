@@ -1,22 +1,26 @@
 //! Linear layers, judged.
 
 mod errors;
+mod formats;
+mod known;
+mod operands;
 mod packed;
 
+pub(crate) use formats::integer_specs;
+pub(crate) use operands::{Operand, Weights};
+
 use crate::{
-    case::{Fault, Group, Verdict},
+    case::{Group, Verdict},
     judge::{judge, unsupported},
     oracle::{self, linear::After},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
-    tolerance::Bound,
 };
-use half::{bf16, f16};
 use halite_kernels::{
     Backend, DType, Stream, Support,
     activation::Activation,
     linear::{
-        ActivationFormat, Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES,
+        ActivationFormat, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES, OutputScale,
         WeightFormat,
     },
 };
@@ -59,6 +63,8 @@ pub struct Case {
     pub soft_cap: Option<f32>,
     /// Whether there is a residual.
     pub residual: bool,
+    /// Of an output of integers.
+    pub output_scale: Option<OutputScale>,
     /// What activations and weights hold.
     pub fill: Fill,
     /// How activations, residual and output lie in memory.
@@ -77,6 +83,7 @@ impl Case {
             activation: None,
             soft_cap: None,
             residual: false,
+            output_scale: None,
             fill: Fill::Away,
             layout: Layout::Dense,
             seed,
@@ -90,6 +97,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("linear", "edges", edges(), body),
         Group::listed("linear", "int8_exact", int8_exact(), body),
         Group::listed("linear", "epilogues", epilogues(), body),
+        Group::listed("linear", "formats", formats::cases(), body),
+        Group::bodies("linear", "known", known::bodies()),
         Group::listed("linear", "supports", supports(), body),
         Group::seeded("linear", "random", 80, random, body),
         Group::bodies("linear", "packed", packed::bodies()),
@@ -234,128 +243,16 @@ fn random(seed: u64) -> Case {
     }
 }
 
-/// Weights as the host has them.
-#[derive(Clone, Debug)]
-pub(crate) enum Weights {
-    F32(Vec<f32>),
-    F16(Vec<f16>),
-    Bf16(Vec<bf16>),
-    Int8 { q: Vec<i8>, scales: Vec<f32> },
-}
-
-impl Weights {
-    pub(crate) fn new(rng: &mut Rng, spec: &LinearSpec, fill: Fill) -> Self {
-        let (rows, count) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
-        if spec.weights == WeightFormat::Int8PerChannel {
-            let q = int8(rng, count, fill, [-128, -128, 127], 4);
-            // Scales far apart, so that one in another's place shows.
-            let scales = (0..rows).map(|_| 2e-4 * (1.0 + 30.0 * rng.unit())).collect();
-            return Weights::Int8 { q, scales };
-        }
-        let values = floats(rng, count, fill, 4.0);
-        match spec.weights {
-            WeightFormat::F16 => Weights::F16(values.into_iter().map(f16::from_f32).collect()),
-            WeightFormat::Bf16 => Weights::Bf16(values.into_iter().map(bf16::from_f32).collect()),
-            _ => Weights::F32(values),
-        }
-    }
-
-    pub(crate) fn host(&self) -> HostWeights<'_> {
-        match self {
-            Weights::F32(data) => HostWeights::F32(data),
-            Weights::F16(data) => HostWeights::F16(data),
-            Weights::Bf16(data) => HostWeights::Bf16(data),
-            Weights::Int8 { q, scales } => HostWeights::Int8PerChannel { q, scales },
-        }
-    }
-
-    /// The stored elements; empty for INT8.
-    fn values(&self) -> Vec<f64> {
-        match self {
-            Weights::F32(data) => data.iter().map(|&w| f64::from(w)).collect(),
-            Weights::F16(data) => data.iter().map(|&w| w.to_f64()).collect(),
-            Weights::Bf16(data) => data.iter().map(|&w| w.to_f64()).collect(),
-            Weights::Int8 { .. } => Vec::new(),
-        }
-    }
-}
-
-fn floats(rng: &mut Rng, count: usize, fill: Fill, factor: f32) -> Vec<f32> {
-    match fill {
-        Fill::Spread => rng.spreads(count),
-        Fill::SixTimesFour => vec![factor; count],
-        _ => rng.aways(count),
-    }
-}
-
-/// `ends` are the values of [`Fill::Least`], [`Fill::Opposite`] and [`Fill::Most`].
-fn int8(rng: &mut Rng, count: usize, fill: Fill, ends: [i8; 3], six_or_four: i8) -> Vec<i8> {
-    match fill {
-        Fill::Least => vec![ends[0]; count],
-        Fill::Opposite => vec![ends[1]; count],
-        Fill::Most => vec![ends[2]; count],
-        Fill::SixTimesFour => vec![six_or_four; count],
-        _ => rng.int8(count),
-    }
-}
-
-/// A row's operand on the device, with what the oracle needs of it.
-pub(crate) struct Operand<B: Backend> {
-    pub(crate) x: Guarded<B>,
-    pub(crate) scales: Option<Guarded<B>>,
-    floats: Vec<f64>,
-    int8: Vec<i8>,
-    scale_values: Vec<f64>,
-}
-
-impl<B: Backend> Operand<B> {
-    pub(crate) fn new(stream: &mut B::Stream, rng: &mut Rng, case: &Case) -> Result<Self, Fault> {
-        let (rows, k) = (case.rows, case.spec.in_features);
-        if let ActivationFormat::Float(dtype) = case.spec.activations {
-            let values = floats(rng, rows * k, case.fill, 6.0);
-            let (x, floats) = Guarded::input(stream, dtype, &values, &[rows, k], case.layout)?;
-            return Ok(Operand { x, scales: None, floats, int8: Vec::new(), scale_values: Vec::new() });
-        }
-        let q = int8(rng, rows * k, case.fill, [-128, 127, 127], 6);
-        let wide: Vec<i32> = q.iter().copied().map(i32::from).collect();
-        let x = Guarded::integers(stream, DType::I8, &wide, &[rows, k], case.layout)?;
-        let scales: Vec<f32> = (0..rows).map(|_| 1e-3 * (1.0 + 30.0 * rng.unit())).collect();
-        let (scales, scale_values) = Guarded::input(stream, DType::F32, &scales, &[rows], Layout::Dense)?;
-        Ok(Operand { x, scales: Some(scales), floats: Vec::new(), int8: q, scale_values })
-    }
-
-    pub(crate) fn activations(&self) -> Activations<'_, B> {
-        match &self.scales {
-            None => Activations::Float(&self.x.view),
-            Some(scales) => Activations::Int8PerToken { q: &self.x.view, scales: &scales.view },
-        }
-    }
-
-    /// The exact products `[rows, weight_rows]`, scales included.
-    fn products(&self, spec: &LinearSpec, rows: usize, weights: &Weights) -> Vec<Bound> {
-        let n = spec.weight_rows();
-        let Weights::Int8 { q, scales } = weights else {
-            return oracle::linear::float_sums(&self.floats, &weights.values(), rows, n);
-        };
-        let sums = oracle::linear::integer_sums(&self.int8, q, rows, n);
-        let scaled = sums.into_iter().enumerate().map(|(place, sum)| match spec.output {
-            DType::I32 => Bound::exact(sum as f64),
-            _ => oracle::linear::scaled(sum, f64::from(scales[place % n]), self.scale_values[place / n]),
-        });
-        scaled.collect()
-    }
-}
-
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { spec, rows, layout, .. } = case;
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(case.seed);
     let weights = Weights::new(&mut rng, spec, case.fill);
-    let packed = device.linear_pack(stream, weights.host().check(spec)?);
     if let Support::No(_) = device.linear_supports(spec) {
-        return unsupported("linear", packed);
+        let pack = |weights: HostWeights<'_>| device.linear_pack(stream, weights.check(spec)?);
+        return unsupported("linear", weights.with_host(pack));
     }
-    let packed = packed?;
+    let packed = weights.pack(device, stream, spec)?;
     let operand = Operand::<B>::new(stream, &mut rng, case)?;
     let n = spec.out_features;
     let bias = rng.spreads(spec.weight_rows());
@@ -363,17 +260,19 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         Guarded::<B>::input(stream, DType::F32, &bias, &[spec.weight_rows()], Layout::Dense)?;
     let residual = rng.spreads(rows * n);
     let (residual, residuals) = Guarded::<B>::input(stream, spec.output, &residual, &[*rows, n], *layout)?;
+    let views = operand.rows(0..*rows, spec.activations)?;
     let out = Guarded::<B>::output(stream, spec.output, &[*rows, n], *layout)?;
 
     stream.reserve(device.linear_workspace(&packed, *rows))?;
     let args = LinearArgs::<B> {
-        x: operand.activations(),
+        x: views.activations(),
         weights: &packed,
         epilogue: Epilogue {
             bias: case.bias.then_some(&bias.view),
             activation: case.activation,
             soft_cap: case.soft_cap,
             residual: case.residual.then_some(&residual.view),
+            output_scale: case.output_scale,
         },
         out: &out.view,
     };
@@ -388,6 +287,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         soft_cap: case.soft_cap.map(f64::from),
         residual: case.residual.then_some(&residuals),
         output: spec.output,
+        output_scale: case.output_scale,
     };
     let expected = oracle::linear::epilogue(&products, &after);
     judge("out", &[*rows, n], &out.read(stream)?, &expected)

@@ -3,7 +3,7 @@
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
-    linear::{Case, Fill, Operand, Weights, specs},
+    linear::{Case, Fill, Operand, Weights, integer_specs, specs},
     oracle,
     poison::{Guarded, Layout},
     quantize::Row,
@@ -12,7 +12,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOut, Function},
-    linear::{Activations, Epilogue, LinearArgs, LinearSpec},
+    linear::{Epilogue, LinearArgs, LinearSpec, WeightFormat},
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
     quantize::{QuantizeArgs, QuantizeSpec},
@@ -62,9 +62,14 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
     let plain = shapes.into_iter().flat_map(|(k, n)| specs(k, n));
     let gated = plain.clone().filter(|spec| spec.output != DType::I32).map(|s| s.gated(Activation::Silu));
     let halves = plain.clone().filter(|spec| spec.output == DType::F32).map(|s| s.with_output(DType::Bf16));
+    let integers = integer_specs(130, 35).into_iter().map(|spec| spec.with_outliers(5, DType::F16));
+    let half_rows = [DType::F16, DType::Bf16]
+        .map(|dtype| LinearSpec::float(65, 35, WeightFormat::Bf16).with_activations(dtype));
     plain
         .chain(gated)
         .chain(halves)
+        .chain(integers)
+        .chain(half_rows)
         .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
         .collect()
 }
@@ -79,17 +84,8 @@ fn run_linear<B: Backend>(
 ) -> Result<Vec<u8>, Fault> {
     let spec = packed.as_ref().clone();
     let out = Guarded::<B>::output(stream, spec.output, &[rows.len(), spec.out_features], Layout::Dense)?;
-    let (x, scales);
-    let activations = match operand.activations() {
-        Activations::Int8PerToken { q, scales: s } => {
-            (x, scales) = (q.narrow(0, rows.clone())?, s.narrow(0, rows.clone())?);
-            Activations::Int8PerToken { q: &x, scales: &scales }
-        }
-        _ => {
-            x = operand.x.view.narrow(0, rows.clone())?;
-            Activations::Float(&x)
-        }
-    };
+    let views = operand.rows(rows.clone(), spec.activations)?;
+    let activations = views.activations();
     stream.reserve(device.linear_workspace(packed, rows.len()))?;
     // A third of the layers, those with BF16 output.
     let soft_cap = (spec.output == DType::Bf16).then_some(5.0);
@@ -106,7 +102,7 @@ fn linear<B: Backend>(device: &B) -> Verdict {
     for spec in layers(device) {
         let mut rng = Rng::new(3);
         let weights = Weights::new(&mut rng, &spec, Fill::Spread);
-        let packed = device.linear_pack(stream, weights.host().check(&spec)?)?;
+        let packed = weights.pack(device, stream, &spec)?;
         let case = Case { fill: Fill::Spread, ..Case::new(spec.clone(), ROWS) };
         let operand = Operand::<B>::new(stream, &mut rng, &case)?;
         let row_bytes = spec.out_features * spec.output.size();
@@ -315,7 +311,7 @@ pub(super) fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, F
     for spec in layers(device) {
         let mut rng = Rng::new(3);
         let weights = Weights::new(&mut rng, &spec, Fill::Spread);
-        let packed = device.linear_pack(stream, weights.host().check(&spec)?)?;
+        let packed = weights.pack(device, stream, &spec)?;
         let case = Case { fill: Fill::Spread, ..Case::new(spec.clone(), ROWS) };
         let operand = Operand::<B>::new(stream, &mut rng, &case)?;
         for rows in [0..1, 0..5, 0..ROWS] {

@@ -2,15 +2,15 @@
 
 use crate::{
     case::{Shown, Verdict},
-    judge::refused,
+    judge::{refused, unsupported},
     poison::{Guarded, Layout},
 };
 use halite_kernels::{
-    Backend, DType,
+    Backend, DType, Support,
     activation::Activation,
     linear::{
         ActivationFormat, Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES,
-        WeightFormat,
+        OutputScale, Quantized, WeightFormat,
     },
 };
 
@@ -20,11 +20,14 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("weights that do not fit", |_| weights()),
         ("float arguments", float_args),
         ("INT8 arguments", int8_args),
+        ("arguments of other formats of integers", quantized_args),
+        ("scales of integer outputs", output_scales),
     ]
 }
 
 fn specs() -> Verdict {
     let float = |k, n| LinearSpec::float(k, n, WeightFormat::F32);
+    let int8 = |format| LinearSpec::w8a8(3, 2).with_activation_format(format);
     let mut mixed = float(3, 2);
     mixed.weights = WeightFormat::Int8PerChannel;
     let mut reversed = LinearSpec::w8a8(3, 2);
@@ -41,8 +44,20 @@ fn specs() -> Verdict {
         // 127 · 127 and 255 · 128 leave i32 beyond these.
         ("in_features", LinearSpec::w8a8(133_144, 2)),
         ("output", float(3, 2).with_output(DType::I32)),
-        ("output", float(3, 2).with_output(DType::I8)),
-        ("output", LinearSpec::w8a8(3, 2).with_output(DType::I8)),
+        ("activations", int8(ActivationFormat::Int8PerGroup { size: 0 })),
+        ("activations", int8(ActivationFormat::Int8PerGroup { size: 33 })),
+        ("activations", int8(ActivationFormat::AsymmetricPerToken(DType::F32))),
+        ("output", int8(ActivationFormat::Int8PerGroup { size: 32 }).with_output(DType::I32)),
+        ("in_features", {
+            let mut spec = int8(ActivationFormat::AsymmetricPerTensor(DType::I8));
+            spec.in_features = 65_794;
+            spec
+        }),
+        ("outliers", LinearSpec::w8a8(3, 2).with_outliers(0, DType::F32)),
+        ("outliers", LinearSpec::w8a8(3, 2).with_outliers(4, DType::F32)),
+        ("outliers", LinearSpec::w8a8(3, 2).with_outliers(1, DType::U8)),
+        ("outliers", float(3, 2).with_outliers(1, DType::F32)),
+        ("output", LinearSpec::w8a8(3, 2).with_outliers(1, DType::F32).with_output(DType::I32)),
         ("output", LinearSpec::w8a8(3, 2).gated(Activation::Silu).with_output(DType::I32)),
         ("weight bytes", float(usize::MAX / 2, 2)),
         ("weight bytes", float(1 << 31, 1 << 31)),
@@ -57,6 +72,15 @@ fn specs() -> Verdict {
 fn weights() -> Verdict {
     let (float, int8) = (LinearSpec::float(3, 2, WeightFormat::F32), LinearSpec::w8a8(3, 2));
     let q = &[1i8; 6];
+    let asymmetric = int8.clone().with_weights(WeightFormat::Int8PerChannelAsymmetric);
+    let with_outliers = int8.clone().with_outliers(2, DType::F32);
+    let plain = HostWeights::Int8PerChannel { q, scales: &[1.0; 2] };
+    fn asymmetric_of(zero_points: &[i8]) -> HostWeights<'_> {
+        HostWeights::Int8PerChannelAsymmetric { q: &[1; 6], scales: &[1.0; 2], zero_points }
+    }
+    fn with<'a>(weights: &'a HostWeights<'a>, columns: &'a [u32], values: &'a [f32]) -> HostWeights<'a> {
+        HostWeights::WithOutliers { weights, columns, values }
+    }
     for (argument, weights, spec) in [
         ("weights", HostWeights::F32(&[0.0; 5]), &float),
         ("weights", HostWeights::F32(&[0.0; 7]), &float),
@@ -69,6 +93,18 @@ fn weights() -> Verdict {
         ("scales", HostWeights::Int8PerChannel { q, scales: &[f32::INFINITY, 1.0] }, &int8),
         ("scales", HostWeights::Int8PerChannel { q, scales: &[-1.0, 1.0] }, &int8),
         ("scales", HostWeights::Int8PerChannel { q, scales: &[1.0, 0.0] }, &int8),
+        ("weights", HostWeights::Int8PerChannel { q, scales: &[1.0; 2] }, &asymmetric),
+        ("weights", asymmetric_of(&[0; 2]), &int8),
+        ("zero_points", asymmetric_of(&[0; 3]), &asymmetric),
+        ("weights", plain, &with_outliers),
+        ("weights", with(&plain, &[0, 2], &[0.0; 4]), &int8),
+        ("weights", with(&asymmetric_of(&[0; 2]), &[0, 2], &[0.0; 4]), &with_outliers),
+        ("weights", with(&with(&plain, &[0, 2], &[0.0; 4]), &[0, 2], &[0.0; 4]), &with_outliers),
+        ("outliers", with(&plain, &[0], &[0.0; 2]), &with_outliers),
+        ("outliers", with(&plain, &[2, 0], &[0.0; 4]), &with_outliers),
+        ("outliers", with(&plain, &[1, 1], &[0.0; 4]), &with_outliers),
+        ("outliers", with(&plain, &[0, 3], &[0.0; 4]), &with_outliers),
+        ("outliers", with(&plain, &[0, 2], &[0.0; 3]), &with_outliers),
     ] {
         refused("linear", argument, weights.check(spec))?;
     }
@@ -158,4 +194,95 @@ fn int8_args<B: Backend>(device: &B) -> Verdict {
         refused("linear", argument, args.check())?;
     }
     out.untouched(stream)
+}
+
+fn quantized_args<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let spec = LinearSpec::w8a8(40, 4)
+        .with_activation_format(ActivationFormat::AsymmetricPerToken(DType::U8))
+        .with_outliers(2, DType::Bf16);
+    let plain = HostWeights::Int8PerChannel { q: &[1; 160], scales: &[1.0; 4] };
+    let weights = HostWeights::WithOutliers { weights: &plain, columns: &[3, 39], values: &[0.0; 8] };
+    if let Support::No(_) = device.linear_supports(&spec) {
+        return unsupported("linear", device.linear_pack(stream, weights.check(&spec)?));
+    }
+    let packed = device.linear_pack(stream, weights.check(&spec)?)?;
+    let groups = LinearSpec::w8a8(40, 4).with_activation_format(ActivationFormat::Int8PerGroup { size: 32 });
+    if let Support::No(_) = device.linear_supports(&groups) {
+        return unsupported("linear", device.linear_pack(stream, plain.check(&groups)?));
+    }
+    let grouped = device.linear_pack(stream, plain.check(&groups)?)?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (q, signed) = (tensor(DType::U8, &[2, 40])?, tensor(DType::I8, &[2, 40])?);
+    let (scales, zeros, one) =
+        (tensor(DType::F32, &[2])?, tensor(DType::I32, &[2])?, tensor(DType::I32, &[1])?);
+    let (outliers, three) = (tensor(DType::Bf16, &[2, 2])?, tensor(DType::Bf16, &[2, 3])?);
+    let (group_scales, out) = (tensor(DType::F32, &[2, 2])?, tensor(DType::F32, &[2, 4])?);
+    let args = |packed, x| LinearArgs::<B> {
+        x: Activations::Quantized(x),
+        weights: packed,
+        epilogue: Epilogue::default(),
+        out: &out.view,
+    };
+    let of_q =
+        |q, scales| Quantized::new(q, scales).with_zero_points(&zeros.view).with_outliers(&outliers.view);
+    let right = of_q(&q.view, &scales.view);
+    let bare = |q, scales| Quantized::new(q, scales);
+    args(&packed, right).check()?;
+    args(&grouped, bare(&signed.view, &group_scales.view)).check()?;
+    let per_token = Activations::Int8PerToken { q: &signed.view, scales: &scales.view };
+    for (argument, args) in [
+        ("q", args(&packed, of_q(&signed.view, &scales.view))),
+        ("scales", args(&packed, of_q(&q.view, &group_scales.view))),
+        ("zero_points", args(&packed, right.with_zero_points(&one.view))),
+        ("zero_points", args(&packed, right.with_zero_points(&scales.view))),
+        ("zero_points", args(&packed, bare(&q.view, &scales.view).with_outliers(&outliers.view))),
+        ("outliers", args(&packed, bare(&q.view, &scales.view).with_zero_points(&zeros.view))),
+        ("outliers", args(&packed, right.with_outliers(&three.view))),
+        ("outliers", args(&packed, right.with_outliers(&group_scales.view))),
+        ("scales", args(&grouped, bare(&signed.view, &scales.view))),
+        ("zero_points", args(&grouped, bare(&signed.view, &group_scales.view).with_zero_points(&zeros.view))),
+        ("outliers", args(&grouped, bare(&signed.view, &group_scales.view).with_outliers(&outliers.view))),
+        ("x", LinearArgs { x: per_token, ..args(&packed, right) }),
+    ] {
+        refused("linear", argument, args.check())?;
+    }
+    out.untouched(stream)
+}
+
+fn output_scales<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let of = |output| LinearSpec::float(3, 4, WeightFormat::F32).with_output(output);
+    let (mut pack, weights) = (Vec::new(), HostWeights::F32(&[1.0; 12]));
+    for spec in [of(DType::I8), of(DType::U8), of(DType::F32)] {
+        if let Support::No(_) = device.linear_supports(&spec) {
+            return unsupported("linear", device.linear_pack(stream, weights.check(&spec)?));
+        }
+        pack.push(device.linear_pack(stream, weights.check(&spec)?)?);
+    }
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let x = tensor(DType::F32, &[2, 3])?;
+    let out = [tensor(DType::I8, &[2, 4])?, tensor(DType::U8, &[2, 4])?, tensor(DType::F32, &[2, 4])?];
+    let residual = tensor(DType::I8, &[2, 4])?;
+    let right = OutputScale::new(0.5);
+    let (none, scaled) =
+        (Epilogue::default(), |scale| Epilogue { output_scale: Some(scale), ..Epilogue::default() });
+    for (argument, which, epilogue) in [
+        ("output_scale", 0, none.clone()),
+        ("output_scale", 1, none),
+        ("output_scale", 2, scaled(right)),
+        ("output_scale", 0, scaled(OutputScale::new(0.0))),
+        ("output_scale", 0, scaled(OutputScale::new(-1.0))),
+        ("output_scale", 0, scaled(OutputScale::new(f32::NAN))),
+        ("output_scale", 0, scaled(OutputScale::new(f32::INFINITY))),
+        ("output_scale", 0, scaled(OutputScale::new(1e-40))),
+        ("output_scale", 0, scaled(right.with_zero_point(128))),
+        ("output_scale", 1, scaled(right.with_zero_point(-1))),
+        ("residual", 0, Epilogue { residual: Some(&residual.view), ..scaled(right) }),
+    ] {
+        let x = Activations::Float(&x.view);
+        let args = LinearArgs::<B> { x, weights: &pack[which], epilogue, out: &out[which].view };
+        refused("linear", argument, args.check())?;
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Packed weights: saved and restored, and refused where they belong elsewhere.
 
-use super::{Case, Operand, Weights, specs};
+use super::{Case, Operand, Weights, integer_specs, specs};
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
@@ -28,7 +28,15 @@ fn supported<B: Backend>(device: &B) -> Vec<LinearSpec> {
     let shapes = [(1, 1), (33, 17), (64, 48), (130, 65)];
     let plain = shapes.into_iter().flat_map(|(k, n)| specs(k, n));
     let gated = plain.clone().filter(|spec| spec.output != DType::I32).map(|s| s.gated(Activation::Silu));
-    plain.chain(gated).filter(|spec| !matches!(device.linear_supports(spec), Support::No(_))).collect()
+    let integers = integer_specs(65, 18).into_iter().flat_map(|spec| {
+        let with_outliers = spec.clone().with_outliers(3, DType::Bf16);
+        [spec, with_outliers]
+    });
+    plain
+        .chain(gated)
+        .chain(integers)
+        .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
+        .collect()
 }
 
 fn run<B: Backend>(
@@ -42,14 +50,15 @@ fn run<B: Backend>(
     let case = Case::new(spec, rows);
     let operand = Operand::<B>::new(stream, &mut Rng::new(77), &case)?;
     stream.reserve(device.linear_workspace(packed, rows))?;
-    let (x, epilogue) = (operand.activations(), Epilogue::default());
+    let views = operand.rows(0..rows, packed.as_ref().activations)?;
+    let (x, epilogue) = (views.activations(), Epilogue::default());
     device.linear(stream, LinearArgs::<B> { x, weights: packed, epilogue, out: &out.view }.check()?)?;
     out.read_bytes(stream)
 }
 
 fn pack<B: Backend>(device: &B, stream: &mut B::Stream, spec: &LinearSpec) -> Result<B::Packed, Fault> {
     let weights = Weights::new(&mut Rng::new(5), spec, super::Fill::Away);
-    Ok(device.linear_pack(stream, weights.host().check(spec)?)?)
+    weights.pack(device, stream, spec)
 }
 
 fn layout_error<T>(what: &str, result: Result<T, Error>) -> Verdict {
@@ -100,7 +109,13 @@ fn other_spec<B: Backend>(device: &B) -> Verdict {
 
 fn damaged<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
-    for spec in [LinearSpec::w8a8(33, 17), LinearSpec::float(33, 17, WeightFormat::F32)] {
+    for spec in [
+        LinearSpec::w8a8(33, 17),
+        LinearSpec::float(33, 17, WeightFormat::F32),
+        LinearSpec::w8a8(33, 17)
+            .with_weights(WeightFormat::Int8PerChannelAsymmetric)
+            .with_outliers(2, DType::F32),
+    ] {
         let packed = pack(device, stream, &spec)?;
         let saved = device.linear_save(stream, &packed)?;
         for length in [0, 1, 4, 7, 8, 16, 31, saved.len() / 2, saved.len() - 1] {

@@ -2,7 +2,7 @@
 
 use crate::tolerance::Bound;
 use halite_hal::DType;
-use halite_kernels::activation::Activation;
+use halite_kernels::{activation::Activation, linear::OutputScale};
 
 /// Exact integer sums `x · Wᵀ`, `[rows, weight_rows]`.
 pub fn integer_sums(x: &[i8], w: &[i8], rows: usize, weight_rows: usize) -> Vec<i64> {
@@ -55,6 +55,8 @@ pub struct After<'a> {
     pub residual: Option<&'a [f64]>,
     /// Type of the output.
     pub output: DType,
+    /// Of an output of integers.
+    pub output_scale: Option<OutputScale>,
 }
 
 /// The products, `[rows, weight_rows]`, through bias, activation or gate, soft-cap, residual
@@ -82,8 +84,21 @@ pub fn epilogue(products: &[Bound], after: &After<'_>) -> Vec<Bound> {
             if let Some(residual) = after.residual {
                 y = y.plus(Bound::exact(residual[r * n + column]));
             }
-            out.push(y.rounded(after.output));
+            out.push(match (after.output, after.output_scale) {
+                (DType::I8, Some(scale)) => requantized(y, scale, -128.0, 127.0),
+                (DType::U8, Some(scale)) => requantized(y, scale, 0.0, 255.0),
+                (output, _) => y.rounded(output),
+            });
         }
     }
     out
+}
+
+/// As an integer of a type from `least` to `most`: one step near ties, as for every quantised result.
+fn requantized(y: Bound, scale: OutputScale, least: f64, most: f64) -> Bound {
+    let (steps, zero_point) = (y.over(f64::from(scale.scale)), f64::from(scale.zero_point));
+    if steps.value.is_nan() {
+        return Bound::exact(zero_point);
+    }
+    Bound { value: (steps.value + zero_point).clamp(least, most), error: steps.error + 0.5 }
 }

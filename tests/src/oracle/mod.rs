@@ -7,6 +7,7 @@ pub mod activation;
 pub mod attention;
 pub mod cache;
 pub mod embedding;
+pub mod integers;
 pub mod linear;
 pub mod logits;
 pub mod moe;

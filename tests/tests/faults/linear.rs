@@ -8,10 +8,15 @@ use half::{bf16, f16};
 use halite_hal::{DType, Error, Result};
 use halite_kernels::{
     Checked, Support,
-    linear::{Activations, HostWeights, Linear, LinearArgs, LinearSpec},
+    linear::{
+        ActivationFormat, Activations, HostWeights, Linear, LinearArgs, LinearSpec, OutputScale, WeightFormat,
+    },
 };
 use halite_parity::{
-    oracle::linear::{After, epilogue, float_sums, integer_sums, scaled},
+    oracle::{
+        integers::{Integers, products},
+        linear::{After, epilogue, float_sums},
+    },
     tolerance::Bound,
 };
 use std::sync::Arc;
@@ -23,8 +28,8 @@ pub(crate) struct Packed(Arc<Contents>);
 struct Contents {
     spec: LinearSpec,
     floats: Vec<f64>,
-    int8: Vec<i8>,
-    scales: Vec<f32>,
+    integers: Integers,
+    outlier_columns: Vec<u32>,
 }
 
 impl AsRef<LinearSpec> for Packed {
@@ -34,10 +39,37 @@ impl AsRef<LinearSpec> for Packed {
 }
 
 impl Contents {
+    fn empty(spec: LinearSpec) -> Self {
+        let integers = Integers::default();
+        Contents { spec, floats: Vec::new(), integers, outlier_columns: Vec::new() }
+    }
+
+    /// The lists one after the other, all as F64.
     fn bytes(&self) -> Vec<u8> {
-        let floats = self.floats.iter().flat_map(|x| x.to_le_bytes());
-        let scales = self.scales.iter().flat_map(|x| x.to_le_bytes());
-        floats.chain(scales).chain(self.int8.iter().map(|&x| x as u8)).collect()
+        let Integers { q, scales, zero_points, outliers, .. } = &self.integers;
+        let integers = |list: &[i32]| list.iter().copied().map(f64::from).collect::<Vec<_>>();
+        let columns = self.outlier_columns.iter().copied().map(f64::from).collect();
+        let lists = [
+            self.floats.clone(),
+            integers(q),
+            scales.clone(),
+            integers(zero_points),
+            outliers.clone(),
+            columns,
+        ];
+        lists.concat().into_iter().flat_map(f64::to_le_bytes).collect()
+    }
+
+    /// How many of each list.
+    fn counts(spec: &LinearSpec) -> [usize; 6] {
+        let (rows, all) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
+        let columns = spec.outliers.map_or(0, |outliers| outliers.columns);
+        let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { rows } else { 0 };
+        if spec.weights.is_int8() {
+            [0, all, rows, zeros, rows * columns, columns]
+        } else {
+            [all, 0, 0, 0, 0, 0]
+        }
     }
 
     fn header(spec: &LinearSpec) -> Vec<u8> {
@@ -54,43 +86,6 @@ impl Exact {
     fn products(&self, weights: &Contents, x: &Activations<'_, Self>) -> Vec<Bound> {
         let (n, k) = (weights.spec.weight_rows(), weights.spec.in_features);
         match x {
-            Activations::Int8PerToken { q, scales } => {
-                let mut x: Vec<i8> = read(q).into_iter().map(|x| x as i8).collect();
-                if self.has(Fault::LinearTailOfK) {
-                    x.chunks_exact_mut(k).for_each(|row| row[k - 1] = 0);
-                }
-                let mut weight_scales = weights.scales.clone();
-                if self.has(Fault::LinearNeighbourScale) {
-                    weight_scales.rotate_left(1);
-                }
-                let row_scales = read(scales);
-                let mut sums = integer_sums(&x, &weights.int8, row_scales.len(), n);
-                for (place, sum) in sums.iter_mut().enumerate() {
-                    let (x, w) = (&x[place / n * k..][..k], &weights.int8[place % n * k..][..k]);
-                    if self.has(Fault::LinearSaturatingPairs) {
-                        let pair = |(x, w): (&[i8], &[i8])| -> i64 {
-                            let sum: i32 = x.iter().zip(w).map(|(&x, &w)| i32::from(x) * i32::from(w)).sum();
-                            i64::from(sum.clamp(-32_768, 32_767))
-                        };
-                        *sum = x.chunks(2).zip(w.chunks(2)).map(pair).sum();
-                    }
-                    if self.has(Fault::LinearF32Sums) {
-                        let product = |(&x, &w): (&i8, &i8)| f32::from(x) * f32::from(w);
-                        *sum = x.iter().zip(w).map(product).sum::<f32>() as i64;
-                    }
-                }
-                let bare = weights.spec.output == DType::I32;
-                let scaled = sums.into_iter().enumerate().map(|(place, sum)| {
-                    let row_scale =
-                        if self.has(Fault::LinearRowScaleMissing) { 1.0 } else { row_scales[place / n] };
-                    if bare {
-                        Bound::exact(sum as f64)
-                    } else {
-                        scaled(sum, f64::from(weight_scales[place % n]), row_scale)
-                    }
-                });
-                scaled.collect()
-            }
             Activations::Float(x) => {
                 let rows = x.dims()[0];
                 let mut x = read(x);
@@ -112,8 +107,91 @@ impl Exact {
                 }
                 sums
             }
-            _ => Vec::new(),
+            _ => self.integer_products(weights, x),
         }
+    }
+
+    fn narrowed(&self, y: f64, scale: OutputScale, output: DType) -> f64 {
+        let (least, most) = if output == DType::U8 { (0.0, 255.0) } else { (-128.0, 127.0) };
+        let (steps, zero_point) = (y / f64::from(scale.scale), f64::from(scale.zero_point));
+        let steps = match () {
+            _ if steps.is_nan() => 0.0,
+            _ if self.has(Fault::LinearOutputTruncates) => steps.trunc(),
+            _ => steps.round_ties_even(),
+        };
+        let q = steps + zero_point;
+        if self.has(Fault::LinearOutputWraps) {
+            (q - least).rem_euclid(256.0) + least
+        } else {
+            q.clamp(least, most)
+        }
+    }
+
+    fn integer_products(&self, weights: &Contents, x: &Activations<'_, Self>) -> Vec<Bound> {
+        let spec = &weights.spec;
+        let (n, k, bare) = (spec.weight_rows(), spec.in_features, spec.output == DType::I32);
+        let Some(x) = x.quantized() else { return Vec::new() };
+        let integers = |tensor| read(tensor).into_iter().map(|x| x as i32).collect::<Vec<i32>>();
+        let mut operand = Integers {
+            q: integers(x.q),
+            scales: read(x.scales),
+            zero_points: x.zero_points.map(integers).unwrap_or_default(),
+            group: if let ActivationFormat::Int8PerGroup { size } = spec.activations { size } else { 0 },
+            outliers: x.outliers.map(read).unwrap_or_default(),
+        };
+        let mut w = weights.integers.clone();
+        let mut columns = weights.outlier_columns.clone();
+        if self.has(Fault::LinearTailOfK) {
+            operand.q.chunks_exact_mut(k).for_each(|row| row[k - 1] = 0);
+        }
+        if self.has(Fault::LinearNeighbourScale) {
+            w.scales.rotate_left(1);
+        }
+        if self.has(Fault::LinearRowScaleMissing) {
+            operand.scales.fill(1.0);
+        }
+        if self.has(Fault::LinearFirstGroupScale) && operand.group > 0 {
+            let groups = k.div_ceil(operand.group);
+            operand.scales.chunks_exact_mut(groups).for_each(|row| row.fill(row[0]));
+        }
+        if self.has(Fault::LinearNoRowZeroPoint) {
+            operand.zero_points.clear();
+        }
+        if self.has(Fault::LinearNoChannelZeroPoint) {
+            w.zero_points.clear();
+        }
+        if self.has(Fault::LinearNoOutliers) {
+            operand.outliers.fill(0.0);
+        }
+        let mut sums = products(&operand, &w, k, &columns, bare);
+        if self.has(Fault::LinearOutliersTwice) && !columns.is_empty() {
+            operand.outliers.clear();
+            columns.clear();
+            let whole = products(&operand, &w, k, &columns, bare);
+            sums.iter_mut().zip(whole).for_each(|(sum, whole)| sum.value += whole.value);
+        }
+        for (place, sum) in sums.iter_mut().enumerate() {
+            let (row, channel) = (place / n, place % n);
+            let (x, w) = (&operand.q[row * k..][..k], &w.q[channel * k..][..k]);
+            let scale = if bare { 1.0 } else { weights.integers.scales[channel] };
+            let scale = if bare { scale } else { scale * operand.scales[row.min(operand.scales.len() - 1)] };
+            let plain = operand.zero_points.is_empty() && weights.integers.zero_points.is_empty();
+            if self.has(Fault::LinearSaturatingPairs) && plain {
+                let pair = |(x, w): (&[i32], &[i32])| -> i32 {
+                    let sum: i32 = x.iter().zip(w).map(|(x, w)| x * w).sum();
+                    sum.clamp(-32_768, 32_767)
+                };
+                sum.value = f64::from(x.chunks(2).zip(w.chunks(2)).map(pair).sum::<i32>()) * scale;
+            }
+            if self.has(Fault::LinearF32Sums) && plain {
+                let product = |(&x, &w): (&i32, &i32)| x as f32 * w as f32;
+                sum.value = f64::from(x.iter().zip(w).map(product).sum::<f32>()) * scale;
+            }
+            if self.has(Fault::LinearZeroPointsInF32) && bare && !plain {
+                sum.value = f64::from(sum.value as f32);
+            }
+        }
+        sums
     }
 }
 
@@ -126,13 +204,24 @@ impl Linear for Exact {
 
     fn linear_pack(&self, _: &mut Queue, weights: Checked<HostWeights<'_>, &LinearSpec>) -> Result<Packed> {
         let spec = (*weights.context()).clone();
-        let mut packed = Contents { spec, floats: Vec::new(), int8: Vec::new(), scales: Vec::new() };
-        match *weights {
+        let mut packed = Contents::empty(spec);
+        if let HostWeights::WithOutliers { columns, values, .. } = *weights {
+            packed.outlier_columns = columns.to_vec();
+            packed.integers.outliers = values.iter().copied().map(f64::from).collect();
+        }
+        let wide = |values: &[i8]| values.iter().copied().map(i32::from).collect();
+        match weights.all_columns() {
             HostWeights::F32(data) => packed.floats = data.iter().map(|&x| f64::from(x)).collect(),
             HostWeights::F16(data) => packed.floats = data.iter().map(|x| x.to_f64()).collect(),
             HostWeights::Bf16(data) => packed.floats = data.iter().map(|x| x.to_f64()).collect(),
             HostWeights::Int8PerChannel { q, scales } => {
-                (packed.int8, packed.scales) = (q.to_vec(), scales.to_vec());
+                packed.integers.q = wide(q);
+                packed.integers.scales = scales.iter().copied().map(f64::from).collect();
+            }
+            HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points } => {
+                packed.integers.q = wide(q);
+                packed.integers.scales = scales.iter().copied().map(f64::from).collect();
+                packed.integers.zero_points = wide(zero_points);
             }
             _ => {}
         }
@@ -145,9 +234,8 @@ impl Linear for Exact {
 
     fn linear_restore(&self, _: &mut Queue, spec: &LinearSpec, saved: &[u8]) -> Result<Packed> {
         let header = Contents::header(spec);
-        let (rows, count) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
-        let int8 = spec.weights == halite_kernels::linear::WeightFormat::Int8PerChannel;
-        let size = if int8 { 4 * rows + count } else { 8 * count };
+        let counts = Contents::counts(spec);
+        let size = 8 * counts.iter().sum::<usize>();
         let body = match saved.strip_prefix(&header[..]) {
             Some(body) => body,
             None if self.has(Fault::LinearTakesAnyPacking) && saved.len() >= size => {
@@ -162,16 +250,17 @@ impl Linear for Exact {
                 got: format!("{} bytes", saved.len()),
             });
         }
-        let mut packed =
-            Contents { spec: spec.clone(), floats: Vec::new(), int8: Vec::new(), scales: Vec::new() };
-        if int8 {
-            let scale = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            packed.scales = body[..4 * rows].chunks_exact(4).map(scale).collect();
-            packed.int8 = body[4 * rows..].iter().map(|&byte| byte as i8).collect();
-        } else {
-            let element = |bytes: &[u8]| f64::from_le_bytes(std::array::from_fn(|i| bytes[i]));
-            packed.floats = body.chunks_exact(8).map(element).collect();
-        }
+        let mut elements =
+            body.chunks_exact(8).map(|bytes| f64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
+        let mut lists = counts.map(|count| elements.by_ref().take(count).collect::<Vec<f64>>());
+        let integers = |list: &[f64]| list.iter().map(|&x| x as i32).collect();
+        let mut packed = Contents::empty(spec.clone());
+        packed.floats = std::mem::take(&mut lists[0]);
+        packed.integers.q = integers(&lists[1]);
+        packed.integers.scales = std::mem::take(&mut lists[2]);
+        packed.integers.zero_points = integers(&lists[3]);
+        packed.integers.outliers = std::mem::take(&mut lists[4]);
+        packed.outlier_columns = lists[5].iter().map(|&x| x as u32).collect();
         Ok(Packed(Arc::new(packed)))
     }
 
@@ -193,7 +282,8 @@ impl Linear for Exact {
             gate: weights.spec.gate,
             soft_cap: args.epilogue.soft_cap.map(f64::from).filter(|_| !self.has(Fault::LinearNoSoftCap)),
             residual: residual.as_deref(),
-            output: weights.spec.output,
+            output: DType::F32,
+            output_scale: None,
         };
         if self.has(Fault::LinearResidualFirst) && after.gate.is_none() && weights.spec.output != DType::I32 {
             let residual = after.residual.take();
@@ -213,6 +303,9 @@ impl Linear for Exact {
             let clamps = self.has(Fault::LinearSoftCapClamps);
             let capped = |y: f64| if clamps { y.clamp(-cap, cap) } else { cap * (y / cap).tanh() };
             out.iter_mut().for_each(|y| *y = capped(*y));
+        }
+        if let Some(scale) = args.epilogue.output_scale {
+            out.iter_mut().for_each(|y| *y = self.narrowed(*y, scale, weights.spec.output));
         }
         let out = out.into_iter().enumerate();
         write_some(args.out, out.map(|(i, y)| (!tail || (i + 1) % n != 0).then_some(y)));
