@@ -33,10 +33,12 @@
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
 //! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |
-//! | 255·127, -128·-128, every K from 1 to 130; K of 2,049, 65,793, 131,071 and beyond | `linear/int8_exact`, `linear/errors` |
-//! | 6·4·3,072 beyond F16 | `linear/epilogues` |
-//! | N or K of 1, 15, 17, 1,368, 5,120, 73,448 | `linear/edges`, `linear/int8_exact` |
-//! | an operand at an odd address; an output full of NaN | every strided layout; every output |
+//! | 255·127, 255·-128, -128·-128, every K from 1 to 130; K of 2,049, 65,793, 131,071 and beyond | `linear/known`, `linear/int8_exact` |
+//! | 6·4·3,072 beyond F16 | `linear/known`, `linear/epilogues` |
+//! | scales of 2^-126 and 1e-23; zero points at the ends of their type | `linear/known`, `linear/formats` |
+//! | N or K of 1, 15, 17, 1,368, 5,120 with groups of 32, 73,448 | `linear/known`, `linear/edges` |
+//! | an operand at an odd address; an output full of NaN | `linear/known`, every strided layout, every output |
+//! | narrowing to I8 and U8 beyond the range | `linear/known`, `linear/formats` |
 //! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
 //! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
 //! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |
@@ -44,7 +46,7 @@
 //! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu` |
 //! | — | — |
 //! | merging partial states, sinks | options that the attention contract does not have yet |
-//! | zero points, per-group scales, W4A8 | formats that the linear contract does not have yet |
+//! | W4A8 | formats that the linear contract does not have yet |
 //! | experts | the `moe` family |
 
 pub mod activation;

@@ -7,7 +7,7 @@ use halite_kernels::{
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
-    linear::{Linear, LinearSpec, WeightFormat},
+    linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
@@ -52,7 +52,24 @@ fn what_a_decoder_needs_is_native() -> Verdict {
         for weights in [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16] {
             assert_eq!(cpu.linear_supports(&LinearSpec::float(576, 1536, weights)), Support::Native);
         }
-        assert_eq!(cpu.linear_supports(&LinearSpec::w8a8(576, 1536)), Support::Native);
+        for weights in [WeightFormat::Int8PerChannel, WeightFormat::Int8PerChannelAsymmetric] {
+            for format in [
+                ActivationFormat::Int8PerToken,
+                ActivationFormat::Int8PerTensor,
+                ActivationFormat::Int8PerGroup { size: 128 },
+                ActivationFormat::AsymmetricPerToken(DType::U8),
+                ActivationFormat::AsymmetricPerTensor(DType::I8),
+            ] {
+                let spec = LinearSpec::w8a8(576, 1536).with_weights(weights).with_activation_format(format);
+                for spec in [spec.clone(), spec.with_outliers(8, DType::Bf16).with_output(DType::I8)] {
+                    assert_eq!(cpu.linear_supports(&spec), Support::Native, "{spec:?}");
+                }
+            }
+        }
+        for dtype in [DType::F16, DType::Bf16] {
+            let spec = LinearSpec::float(576, 1536, WeightFormat::Bf16).with_activations(dtype);
+            assert_eq!(cpu.linear_supports(&spec), Support::Native);
+        }
         assert_eq!(cpu.logits_supports(&LogitsSpec::new(150_000)), Support::Native);
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             for spec in [TopKSpec::largest(50), TopKSpec::smallest(1)] {

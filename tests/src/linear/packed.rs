@@ -150,6 +150,7 @@ fn overflowing<B: Backend>(device: &B) -> Verdict {
         LinearSpec::float(1 << 60, 1, WeightFormat::Bf16),
         LinearSpec::float(1, 1 << 60, WeightFormat::F16),
         LinearSpec::w8a8(1, 1 << 60),
+        LinearSpec::w8a8(8, 1 << 57).with_outliers(8, DType::F32),
         LinearSpec::w8a8(1, 1 << 59).gated(Activation::Silu),
     ];
     for spec in huge {

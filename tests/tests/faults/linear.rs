@@ -235,7 +235,7 @@ impl Linear for Exact {
     fn linear_restore(&self, _: &mut Queue, spec: &LinearSpec, saved: &[u8]) -> Result<Packed> {
         let header = Contents::header(spec);
         let counts = Contents::counts(spec);
-        let size = 8 * counts.iter().sum::<usize>();
+        let size = counts.iter().fold(0usize, |size, &count| size.saturating_add(count)).saturating_mul(8);
         let body = match saved.strip_prefix(&header[..]) {
             Some(body) => body,
             None if self.has(Fault::LinearTakesAnyPacking) && saved.len() >= size => {
