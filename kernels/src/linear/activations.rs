@@ -154,6 +154,9 @@ impl<'a, D: Device> Quantized<'a, D> {
     }
 }
 
+/// A tensor with the name of its argument.
+type Named<'a, D> = (&'static str, Option<&'a Tensor<D>>);
+
 impl<'a, D: Device> Activations<'a, D> {
     /// The integers, if they are that.
     pub fn quantized(&self) -> Option<Quantized<'a, D>> {
@@ -165,11 +168,7 @@ impl<'a, D: Device> Activations<'a, D> {
     }
 
     /// Checks against the spec, and gives all tensors by name.
-    pub(super) fn check(
-        &self,
-        spec: &LinearSpec,
-        rows: usize,
-    ) -> Result<[(&'static str, Option<&'a Tensor<D>>); 4]> {
+    pub(super) fn check(&self, spec: &LinearSpec, rows: usize) -> Result<[Named<'a, D>; 4]> {
         match (self, spec.activations) {
             (Self::Float(x), ActivationFormat::Float(dtype)) => {
                 CHECK.tensor("x", x, dtype, &[rows, spec.in_features])?;
