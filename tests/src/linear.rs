@@ -1,6 +1,7 @@
 //! Linear layers, judged.
 
 mod errors;
+pub mod exact_grid;
 mod formats;
 mod known;
 mod operands;
@@ -100,6 +101,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("linear", "formats", formats::cases(), body),
         Group::bodies("linear", "known", known::bodies()),
         Group::listed("linear", "supports", supports(), body),
+        Group::seeded("linear", "exact_grid", 1000, exact_grid::random, exact_grid::body),
         Group::seeded("linear", "random", 80, random, body),
         Group::bodies("linear", "packed", packed::bodies()),
         Group::bodies("linear", "errors", errors::bodies()),

@@ -51,7 +51,8 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
         $crate::parity_tests!(@family $device, embedding: edges supports random errors);
         $crate::parity_tests!(
-            @family $device, linear: edges int8_exact epilogues formats known supports random packed errors
+            @family $device,
+            linear: edges exact_grid int8_exact epilogues formats known supports random packed errors
         );
         $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
         $crate::parity_tests!(

@@ -161,7 +161,7 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     (ActivationScaleOfInput, &["activation/quantised"]),
     (ActivationQuantisesRounded, &["activation/supports"]),
     (LinearTailOfK, &["linear/edges", "linear/int8_exact"]),
-    (LinearTailOfN, &["linear/edges", "linear/int8_exact"]),
+    (LinearTailOfN, &["linear/edges", "linear/exact_grid", "linear/int8_exact"]),
     (LinearNeighbourScale, &["linear/edges"]),
     (LinearRowScaleMissing, &["linear/edges"]),
     (LinearSaturatingPairs, &["linear/int8_exact"]),
