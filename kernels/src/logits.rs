@@ -319,7 +319,7 @@ impl<B: LogitOps> LogitsArgs<'_, B> {
 /// The family's trait.
 pub trait LogitOps: Device {
     /// Requests at stable addresses.
-    type LogitsPlan: LogitsPlan + Send;
+    type LogitsPlan: LogitsPlan + std::fmt::Debug + Send + 'static;
 
     /// Whether and how the backend runs `spec`.
     fn logits_supports(&self, spec: &LogitsSpec) -> Support;

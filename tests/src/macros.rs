@@ -62,7 +62,8 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, quantize: edges supports random errors);
         $crate::parity_tests!(@family $device, rope: edges supports random views errors);
         $crate::parity_tests!(
-            @family $device, sampling: greedy drawn random frequencies log_probs errors
+            @family $device,
+            sampling: greedy drawn random frequencies probabilities log_probs verify verify_random errors
         );
         $crate::parity_tests!(@family $device, top_k: edges supports random errors);
     };

@@ -2,6 +2,8 @@
 
 mod errors;
 mod log_probs;
+mod probabilities;
+mod verify;
 
 use crate::{
     case::{Group, Verdict, ensure},
@@ -59,8 +61,18 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("sampling", "greedy", greedy(), body),
         Group::listed("sampling", "drawn", drawn(), body),
         Group::seeded("sampling", "random", 60, random, body),
-        Group::bodies("sampling", "frequencies", vec![("draws follow the distribution", frequencies)]),
+        Group::bodies(
+            "sampling",
+            "frequencies",
+            vec![
+                ("draws follow the distribution", frequencies),
+                ("tokens that were drafted follow it too", verify::frequencies),
+            ],
+        ),
+        Group::listed("sampling", "probabilities", drawn(), probabilities::body),
         Group::listed("sampling", "log_probs", log_probs::cases(), log_probs::body),
+        Group::listed("sampling", "verify", verify::cases(), verify::body),
+        Group::seeded("sampling", "verify_random", 60, verify::random, verify::body),
         Group::bodies("sampling", "errors", errors::bodies()),
     ]
 }

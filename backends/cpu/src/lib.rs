@@ -45,7 +45,7 @@ pub use device::{Cpu, Options};
 pub use linear::CpuPacked;
 pub use logits::CpuLogitsPlan;
 pub use rope::CpuRopePlan;
-pub use sampling::CpuSamplingPlan;
+pub use sampling::{CpuSamplingPlan, CpuVerifyPlan};
 pub use simd::Tier;
 pub use stream::{CpuStream, Done, Ready};
 pub use threads::MAX_THREADS;

@@ -16,7 +16,10 @@ use halite_kernels::{
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
     quantize::{QuantizeArgs, QuantizeSpec},
-    sampling::{LogProbArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
+    sampling::{
+        DraftProbabilities, LogProbArgs, ProbabilityArgs, SamplingArgs, SamplingParams, SamplingSpec,
+        SamplingStep, TopLogProbs, VerifyArgs, VerifyCapacity, VerifyStep,
+    },
     top_k::{TopKArgs, TopKSpec},
 };
 use std::ops::Range;
@@ -35,6 +38,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("activations", activation),
         ("penalties, biases and masks", adjusted_logits),
         ("sampling and log-probabilities", sampling),
+        ("drafted tokens", verify),
         ("top-k", top_k),
     ]
 }
@@ -237,14 +241,28 @@ fn sampling<B: Backend>(device: &B) -> Verdict {
         device.sample(stream, args.check()?)?;
         ids.read_bytes(stream)
     })?;
+    same_rows("probabilities", vocabulary * 4, |rows| {
+        let step = SamplingStep { params: &params[rows.clone()] }.check(&plan)?;
+        device.sampling_update(stream, &mut plan, &step)?;
+        let out = Guarded::<B>::output(stream, DType::F32, &[rows.len(), vocabulary], Layout::Dense)?;
+        let logits = logits.narrow(0, rows)?;
+        let args = ProbabilityArgs { plan: &plan, logits: &logits, out: &out.view };
+        device.probabilities(stream, args.check()?)?;
+        out.read_bytes(stream)
+    })?;
     let targets: Vec<i32> = (0..ROWS as i32).collect();
     let targets = Tensor::from_slice(stream, &targets, &[ROWS])?;
-    same_rows("log_probs", 4, |rows| {
+    same_rows("log_probs", 4 + 2 * 36, |rows| {
         let out = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
         let (logits, targets) = (logits.narrow(0, rows.clone())?, targets.narrow(0, rows)?);
-        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out.view };
+        let ids = Guarded::<B>::output(stream, DType::I32, &[out.view.dims()[0], 9], Layout::Dense)?;
+        let top = Guarded::<B>::output(stream, DType::F32, ids.view.dims(), Layout::Dense)?;
+        let highest = Some(TopLogProbs::new(&ids.view, &top.view));
+        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out.view, top: highest };
         device.log_probs(stream, args.check()?)?;
-        out.read_bytes(stream)
+        let (out, ids, top) = (out.read_bytes(stream)?, ids.read_bytes(stream)?, top.read_bytes(stream)?);
+        let rows = out.chunks_exact(4).zip(ids.chunks_exact(36)).zip(top.chunks_exact(36));
+        Ok(rows.flat_map(|((out, ids), top)| [out, ids, top].concat()).collect())
     })
 }
 
@@ -263,6 +281,48 @@ fn top_k<B: Backend>(device: &B) -> Verdict {
                 if want_ids { ids.read_bytes(stream) } else { values.read_bytes(stream) }
             })?;
         }
+    }
+    Ok(())
+}
+
+/// Requests with three drafts each, of which some stand.
+fn verify<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let (vocabulary, drafted) = (65, 3);
+    let logits: Vec<f32> = Rng::new(9).spreads(ROWS * (drafted + 1) * vocabulary);
+    let logits = Tensor::<B>::from_slice(stream, &logits, &[ROWS * (drafted + 1), vocabulary])?;
+    let mut rng = Rng::new(10);
+    let drafts: Vec<i32> = (0..ROWS * drafted).map(|_| rng.below(vocabulary) as i32).collect();
+    let drafts = Tensor::<B>::from_slice(stream, &drafts, &[ROWS * drafted])?;
+    let q = vec![1.0 / vocabulary as f32; ROWS * drafted * vocabulary];
+    let q = Tensor::<B>::from_slice(stream, &q, &[ROWS * drafted, vocabulary])?;
+    let params: Vec<SamplingParams> =
+        (0..ROWS as u64).map(|row| SamplingParams::seeded(4.0, row).with_top_p(0.9).at(row)).collect();
+    let capacity = VerifyCapacity::new(ROWS, ROWS * drafted);
+    let mut plan = device.verify_plan(&SamplingSpec::new(vocabulary), &capacity)?;
+    for drawn in [false, true] {
+        same_rows("verify", 8, |rows| {
+            let cu_drafts: Vec<u32> = (0..=rows.len()).map(|request| (request * drafted) as u32).collect();
+            let step = VerifyStep { params: &params[rows.clone()], cu_drafts: &cu_drafts }.check(&plan)?;
+            device.verify_update(stream, &mut plan, &step)?;
+            let accepted = Guarded::<B>::output(stream, DType::I32, &[rows.len()], Layout::Dense)?;
+            let next = Guarded::<B>::output(stream, DType::I32, &[rows.len()], Layout::Dense)?;
+            let each = rows.start * drafted..rows.end * drafted;
+            let (drafts, q) = (drafts.narrow(0, each.clone())?, q.narrow(0, each)?);
+            let logits = logits.narrow(0, rows.start * (drafted + 1)..rows.end * (drafted + 1))?;
+            let args = VerifyArgs {
+                plan: &plan,
+                logits: &logits,
+                drafts: &drafts,
+                probabilities: if drawn { DraftProbabilities::Drawn(&q) } else { DraftProbabilities::Chosen },
+                accepted: &accepted.view,
+                next: &next.view,
+            };
+            device.verify(stream, args.check()?)?;
+            let (accepted, next) = (accepted.read_bytes(stream)?, next.read_bytes(stream)?);
+            let pairs = accepted.chunks_exact(4).zip(next.chunks_exact(4));
+            Ok(pairs.flat_map(|(accepted, next)| [accepted, next].concat()).collect())
+        })?;
     }
     Ok(())
 }

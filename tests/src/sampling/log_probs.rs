@@ -1,6 +1,6 @@
-//! Log-probabilities of given tokens.
+//! Log-probabilities of given tokens, and the highest of each row.
 
-use super::{Logits, logits};
+use super::{KINDS, Logits, logits};
 use crate::{
     case::Verdict,
     judge::judge,
@@ -9,7 +9,10 @@ use crate::{
     random::Rng,
     tolerance::Bound,
 };
-use halite_kernels::{Backend, DType, sampling::LogProbArgs};
+use halite_kernels::{
+    Backend, DType,
+    sampling::{LogProbArgs, TopLogProbs},
+};
 
 /// One call: a row of each kind, and a target a row.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub(super) struct Case {
     pub vocabulary: usize,
     /// What each row holds, and its target.
     pub rows: Vec<(Logits, i32)>,
+    /// The highest log-probabilities that are wanted, if any.
+    pub top: Option<usize>,
     /// How the logits lie in memory.
     pub layout: Layout,
     /// Of the data.
@@ -25,21 +30,24 @@ pub(super) struct Case {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    let kinds = [Logits::Peaked, Logits::Flat, Logits::Masked, Logits::Tie];
     let mut cases = Vec::new();
     for (number, vocabulary) in [1, 2, 15, 16, 17, 33, 64, 257, 1000, 49_152].into_iter().enumerate() {
         let last = vocabulary as i32 - 1;
         for target in [0, last, last / 2, -1, vocabulary as i32, i32::MIN, i32::MAX] {
-            let rows = kinds.map(|kind| (kind, target)).to_vec();
-            cases.push(Case { vocabulary, rows, layout: LAYOUTS[number % 3], seed: number as u64 });
+            let (rows, layout) = (KINDS.map(|kind| (kind, target)).to_vec(), LAYOUTS[number % 3]);
+            cases.push(Case { vocabulary, rows, top: None, layout, seed: number as u64 });
         }
-        cases.push(Case { vocabulary, rows: vec![], layout: Layout::Dense, seed: 0 });
+        for top in [0, 1, 5, 20, vocabulary].into_iter().filter(|&top| top <= vocabulary.min(1000)) {
+            let (rows, layout) = (KINDS.map(|kind| (kind, last)).to_vec(), LAYOUTS[top % 3]);
+            cases.push(Case { vocabulary, rows, top: Some(top), layout, seed: number as u64 });
+        }
+        cases.push(Case { vocabulary, rows: vec![], top: Some(1), layout: Layout::Dense, seed: 0 });
     }
     cases
 }
 
 pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { vocabulary, rows, layout, seed } = case;
+    let Case { vocabulary, rows, top, layout, seed } = case;
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(*seed);
     let values: Vec<f32> = rows.iter().flat_map(|row| logits(&mut rng, row.0, *vocabulary)).collect();
@@ -48,12 +56,26 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let (logits, values) = Guarded::<B>::input(stream, DType::F32, &values, &dims, *layout)?;
     let targets_tensor = Guarded::<B>::integers(stream, DType::I32, &targets, &[rows.len()], Layout::Dense)?;
     let out = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
-    let args = LogProbArgs { logits: &logits.view, targets: &targets_tensor.view, out: &out.view };
+    let highest = [rows.len(), top.unwrap_or(0)];
+    let ids = Guarded::<B>::output(stream, DType::I32, &highest, *layout)?;
+    let log_probs = Guarded::<B>::output(stream, DType::F32, &highest, *layout)?;
+    let args = LogProbArgs {
+        logits: &logits.view,
+        targets: &targets_tensor.view,
+        out: &out.view,
+        top: top.map(|_| TopLogProbs::new(&ids.view, &log_probs.view)),
+    };
     device.log_probs(stream, args.check()?)?;
     let expected: Vec<Bound> = values
         .chunks_exact(*vocabulary)
         .zip(&targets)
         .map(|(row, &target)| oracle::sampling::log_prob(row, target))
         .collect();
-    judge("out", &[rows.len()], &out.read(stream)?, &expected)
+    judge("out", &[rows.len()], &out.read(stream)?, &expected)?;
+    let rows = values.chunks_exact(*vocabulary);
+    let top = rows.flat_map(|row| oracle::sampling::top_log_probs(row, top.unwrap_or(0)));
+    let (places, expected): (Vec<_>, Vec<Bound>) = top.unzip();
+    let places: Vec<Bound> = places.into_iter().map(|id| Bound::exact(id as f64)).collect();
+    judge("top.ids", &highest, &ids.read(stream)?, &places)?;
+    judge("top.log_probs", &highest, &log_probs.read(stream)?, &expected)
 }

@@ -9,6 +9,7 @@ mod logits;
 mod moe;
 mod norm;
 mod rows;
+mod sampling;
 mod top_k;
 
 use device::Exact;

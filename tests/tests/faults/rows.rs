@@ -1,4 +1,4 @@
-//! Operators on rows: embedding, quantize, rope, sampling.
+//! Operators on rows: embedding, quantize, rope.
 
 use crate::{
     device::{Exact, Queue, read, values, write},
@@ -10,10 +10,6 @@ use halite_kernels::{
     embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
-    sampling::{
-        LogProbArgs, Sampling, SamplingArgs, SamplingLimits, SamplingParams, SamplingPlan, SamplingSpec,
-        SamplingStep,
-    },
 };
 use halite_parity::oracle;
 
@@ -171,99 +167,6 @@ impl Rope for Exact {
             }
         }
         write(args.x, out);
-        Ok(())
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Draws {
-    spec: SamplingSpec,
-    max_rows: usize,
-    params: Vec<SamplingParams>,
-}
-
-impl SamplingPlan for Draws {
-    fn spec(&self) -> &SamplingSpec {
-        &self.spec
-    }
-    fn max_rows(&self) -> usize {
-        self.max_rows
-    }
-    fn rows(&self) -> usize {
-        self.params.len()
-    }
-}
-
-impl Sampling for Exact {
-    type SamplingPlan = Draws;
-
-    fn sampling_supports(&self, _: &SamplingSpec) -> Support {
-        Support::Native
-    }
-
-    fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<Draws> {
-        spec.check()?;
-        Ok(Draws { spec: spec.clone(), max_rows, params: Vec::new() })
-    }
-
-    fn sampling_update(
-        &self,
-        _: &mut Queue,
-        plan: &mut Draws,
-        step: &Checked<SamplingStep<'_>, SamplingLimits>,
-    ) -> Result<()> {
-        step.checked_against("sampling", &plan.limits())?;
-        plan.params = step.params.to_vec();
-        Ok(())
-    }
-
-    fn sample(&self, _: &mut Queue, args: Checked<SamplingArgs<'_, Self>>) -> Result<()> {
-        let vocabulary = args.plan.spec.vocabulary;
-        let logits = read(args.logits);
-        let mut ids = Vec::new();
-        for (row, params) in args.plan.params.iter().enumerate() {
-            let mut params = params.clone();
-            let mut logits = logits[row * vocabulary..][..vocabulary].to_vec();
-            if self.has(Fault::SamplingNanFirst) {
-                logits.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 1e38);
-            }
-            if self.has(Fault::SamplingIgnoresTopP) {
-                params.top_p = 1.0;
-            }
-            if self.has(Fault::SamplingIgnoresSeed) {
-                (params.seed, params.position) = (0, 0);
-            }
-            if self.has(Fault::SamplingIgnoresTemperature) && params.temperature > 0.0 {
-                params.temperature = 1.0;
-            }
-            if self.has(Fault::SamplingBatchVariant) {
-                params.seed += row as u64;
-            }
-            if self.has(Fault::SamplingTieHigher) {
-                logits.reverse();
-            }
-            let id = oracle::sampling::acceptable(&logits, &params).first().copied().unwrap_or(0);
-            ids.push(if self.has(Fault::SamplingTieHigher) { vocabulary - 1 - id } else { id } as f64);
-        }
-        write(args.ids, ids);
-        Ok(())
-    }
-
-    fn log_probs(&self, _: &mut Queue, args: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
-        let vocabulary = args.logits.dims()[1];
-        let logits = read(args.logits);
-        let out = read(args.targets).into_iter().enumerate().map(|(row, target)| {
-            let logits = &logits[row * vocabulary..][..vocabulary];
-            let mut target = target as i32;
-            if self.has(Fault::LogProbClampsTarget) {
-                target = target.clamp(0, vocabulary as i32 - 1);
-            }
-            match usize::try_from(target).ok().and_then(|target| logits.get(target)) {
-                Some(&logit) if self.has(Fault::LogProbLogits) => logit,
-                _ => oracle::sampling::log_prob(logits, target).value,
-            }
-        });
-        write(args.out, out.collect::<Vec<_>>());
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use halite_kernels::{
     Backend, DType,
     norm::{NormArgs, NormOut, NormSpec},
     rope::RopeStyle,
-    sampling::LogProbArgs,
+    sampling::{ProbabilityArgs, SamplingParams, SamplingSpec, SamplingStep},
     top_k::{TopKArgs, TopKSpec},
 };
 use halite_parity::{Fault, Verdict, judge::judge, oracle, tolerance::Bound};
@@ -81,38 +81,39 @@ pub(crate) fn rope_oracle(fixture: &Fixture) -> Verdict {
     judge(&fixture.name, &y.dims, &y.values, &expected)
 }
 
-/// Logarithms of the published probabilities, and how far they may be from ours.
-fn log_softmax(fixture: &Fixture) -> Result<(Array, Vec<f64>, Vec<Bound>), Fault> {
+/// Rows along the axis, the published rows, and the exact softmax.
+fn softmax(fixture: &Fixture) -> Result<(Array, Array, Vec<Bound>), Fault> {
     let (x, y) = (fixture.array("input.0")?, fixture.array("output.0")?);
     let axis = axis(fixture, x.dims.len());
     let (x, y) = (x.innermost(axis), y.innermost(axis));
     let columns = x.dims[x.dims.len() - 1];
     let mut expected = Vec::new();
     for row in x.values.chunks_exact(columns) {
-        expected.extend((0..columns as i32).map(|target| oracle::sampling::log_prob(row, target)));
+        let kept = oracle::sampling::kept(row, &SamplingParams::seeded(1.0, 0)).swap_remove(0);
+        expected.extend((0..columns).map(|id| kept.probability(id)));
     }
-    Ok((x, y.values.iter().map(|p| p.ln()).collect(), expected))
+    Ok((x, y, expected))
 }
 
 pub(crate) fn softmax_oracle(fixture: &Fixture) -> Verdict {
-    let (x, logs, expected) = log_softmax(fixture)?;
-    let columns = x.dims[x.dims.len() - 1];
-    judge(&fixture.name, &[logs.len() / columns, columns], &logs, &expected)
+    let (_, y, expected) = softmax(fixture)?;
+    judge(&fixture.name, &y.dims, &y.values, &expected)
 }
 
 pub(crate) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
-    let (x, logs, expected) = log_softmax(fixture)?;
+    let (x, y, expected) = softmax(fixture)?;
     let columns = x.dims[x.dims.len() - 1];
-    // Each column of each row as the target.
-    let rows: Vec<f32> = x.floats().chunks_exact(columns).flat_map(|row| row.repeat(columns)).collect();
-    let targets: Vec<i32> = (0..logs.len()).map(|place| (place % columns) as i32).collect();
-    let logits = Tensor::<B>::from_slice(stream, &rows, &[logs.len(), columns])?;
-    let targets = Tensor::<B>::from_slice(stream, &targets, &[logs.len()])?;
-    let out = Tensor::<B>::new(device, DType::F32, &[logs.len()])?;
-    device.log_probs(stream, LogProbArgs { logits: &logits, targets: &targets, out: &out }.check()?)?;
+    let rows = x.values.len() / columns;
+    let mut plan = device.sampling_plan(&SamplingSpec::new(columns), rows)?;
+    let params = vec![SamplingParams::seeded(1.0, 0); rows];
+    let step = SamplingStep { params: &params }.check(&plan)?;
+    device.sampling_update(stream, &mut plan, &step)?;
+    let logits = Tensor::<B>::from_slice(stream, &x.floats(), &[rows, columns])?;
+    let out = Tensor::<B>::new(device, DType::F32, &[rows, columns])?;
+    device.probabilities(stream, ProbabilityArgs { plan: &plan, logits: &logits, out: &out }.check()?)?;
     let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
-    judge(&fixture.name, &[logs.len()], &got, &around(&logs, &expected))
+    judge(&fixture.name, &[rows, columns], &got, &around(&y.values, &expected))
 }
 
 /// The operator, the rows along its axis, and the published values and columns.

@@ -1,0 +1,154 @@
+//! What may be drawn from a row: the contract's first three steps, and the draw of the fourth.
+
+use super::mass::{Mass, MassOf};
+use crate::device::Cpu;
+use halite_kernels::sampling::{SamplingParams, uniform};
+
+/// What may be drawn from a row.
+pub(super) enum Candidates<'a> {
+    /// This token alone: temperature 0, or a row without weights.
+    One(usize),
+    /// Several, each with a weight.
+    Kept(Kept<'a>),
+}
+
+/// A prefix of the candidates' order, with the sum of its weights.
+pub(super) struct Kept<'a> {
+    ranking: Ranking<'a>,
+    pub(super) max: f32,
+    pub(super) factor: f32,
+    first: usize,
+    count: usize,
+    /// `Σ exp((logit - max) · factor)` over those kept.
+    pub(super) sum: f64,
+}
+
+/// Ids in the order of candidates, sorted only as far as somebody looked.
+struct Ranking<'a> {
+    logits: &'a [f32],
+    /// Of all logits but NaN; the first `sorted` are in order and before all others.
+    ids: Vec<u32>,
+    sorted: usize,
+}
+
+impl Ranking<'_> {
+    /// The id at `place`, which is below the number of candidates.
+    fn at(&mut self, place: usize) -> u32 {
+        while place >= self.sorted {
+            self.sort_more();
+        }
+        self.ids[place]
+    }
+
+    fn sort_more(&mut self) {
+        let Ranking { logits, ids, sorted } = self;
+        // -0 and 0 are the same logit to the contract; total_cmp tells them apart. NaN is not here.
+        let order = |a: &u32, b: &u32| {
+            let (x, y) = (logits[*a as usize], logits[*b as usize]);
+            if x == y { a.cmp(b) } else { y.total_cmp(&x) }
+        };
+        let end = (*sorted * 4).max(256).min(ids.len());
+        if end < ids.len() {
+            ids[*sorted..].select_nth_unstable_by(end - *sorted, order);
+        }
+        ids[*sorted..end].sort_unstable_by(order);
+        *sorted = end;
+    }
+}
+
+impl Cpu {
+    /// What may be drawn from a row with these parameters.
+    pub(super) fn candidates<'a>(&self, logits: &'a [f32], params: &SamplingParams) -> Candidates<'a> {
+        // A single candidate is the greedy choice at any temperature.
+        if params.temperature == 0.0 || params.top_k == 1 {
+            return Candidates::One(self.tier().run(MassOf { logits, factor: 0.0 }).first);
+        }
+        // The reciprocal of a subnormal temperature may be infinite, and equal logits would differ by 0 times that.
+        let factor = (1.0 / params.temperature).min(f32::MAX);
+        let mass = self.tier().run(MassOf { logits, factor });
+        if !mass.max.is_finite() {
+            return Candidates::One(mass.first);
+        }
+        Candidates::Kept(Kept::of(logits, factor, mass, params))
+    }
+}
+
+impl Candidates<'_> {
+    /// The token that the row's own draw takes.
+    pub(super) fn draw(self, params: &SamplingParams) -> usize {
+        match self {
+            Candidates::One(id) => id,
+            Candidates::Kept(kept) => kept.draw(params),
+        }
+    }
+}
+
+impl<'a> Kept<'a> {
+    fn of(logits: &'a [f32], factor: f32, mass: Mass, params: &SamplingParams) -> Self {
+        let ids: Vec<u32> = (0..logits.len() as u32).filter(|&id| !logits[id as usize].is_nan()).collect();
+        let candidates = ids.len();
+        let top_k = if params.top_k == 0 { candidates } else { candidates.min(params.top_k as usize) };
+        let ranking = Ranking { logits, ids, sorted: 0 };
+        let mut kept =
+            Kept { ranking, max: mass.max, factor, first: mass.first, count: top_k, sum: mass.sum };
+        // Step 1: the mass of the kept.
+        if top_k < candidates {
+            kept.sum = (0..top_k).map(|place| kept.weight_at(place)).sum();
+        }
+        // Steps 2 and 3: a prefix of the order, since weights descend.
+        if params.top_p >= 1.0 && params.min_p <= 0.0 {
+            return kept;
+        }
+        let enough = f64::from(params.top_p) * kept.sum;
+        let (mut count, mut sum) = (0, 0.0);
+        while count < top_k && (count == 0 || params.top_p >= 1.0 || sum < enough) {
+            let weight = kept.weight_at(count);
+            if weight < f64::from(params.min_p) {
+                break;
+            }
+            sum += weight;
+            count += 1;
+        }
+        Kept { count, sum, ..kept }
+    }
+
+    /// The weight of a logit.
+    pub(super) fn weight(&self, logit: f32) -> f64 {
+        (f64::from(logit - self.max) * f64::from(self.factor)).exp()
+    }
+
+    fn weight_at(&mut self, place: usize) -> f64 {
+        let id = self.ranking.at(place);
+        self.weight(self.ranking.logits[id as usize])
+    }
+
+    /// The last candidate that is kept: its logit, and how many ids of that logit count, from 0 up to its own.
+    pub(super) fn last(&mut self) -> (f32, usize) {
+        // All of them: whatever the id.
+        if self.count == self.ranking.ids.len() {
+            return (f32::NEG_INFINITY, usize::MAX);
+        }
+        let id = self.ranking.at(self.count.saturating_sub(1)) as usize;
+        (self.ranking.logits[id], id + 1)
+    }
+
+    /// Step 4.
+    fn draw(mut self, params: &SamplingParams) -> usize {
+        let target = f64::from(uniform(params.seed, params.position)) * self.sum;
+        let (mut running, mut last) = (0.0, self.first);
+        for place in 0..self.count {
+            let weight = self.weight_at(place);
+            // Weights descend, and what weighs nothing is never drawn.
+            if weight == 0.0 {
+                break;
+            }
+            running += weight;
+            last = self.ranking.at(place) as usize;
+            if running > target {
+                break;
+            }
+        }
+        // Where rounding left the running sum a hair short of the target: the last that weighs anything.
+        last
+    }
+}
