@@ -31,6 +31,7 @@
 //! |---|---|
 //! | see paged attention whole, with a ragged batch of prefill and decode | the example [`paged_attention`] |
 //! | see a W8A8 layer whole, from float weights to a checked answer | the example [`w8a8_linear`] |
+//! | see a mixture-of-experts layer whole, from the router to the experts' sum | the example [`fused_moe`] |
 //! | know an operator's formula, shapes, units and errors | its module in [`kernels`] |
 //! | choose threads and instruction set | [`cpu::Options`](https://docs.rs/halite-cpu/latest/halite_cpu/struct.Options.html) |
 //! | use arrays of `ndarray` | the feature `ndarray`, and [`hal::Tensor`] |
@@ -40,6 +41,7 @@
 //!
 //! [`paged_attention`]: https://github.com/halite-rs/halite/blob/main/halite/examples/paged_attention.rs
 //! [`w8a8_linear`]: https://github.com/halite-rs/halite/blob/main/halite/examples/w8a8_linear.rs
+//! [`fused_moe`]: https://github.com/halite-rs/halite/blob/main/halite/examples/fused_moe.rs
 //! [numerics]: https://github.com/halite-rs/halite/blob/main/docs/numerics.md
 //! [`halite-parity`]: https://docs.rs/halite-parity
 //! [`halite-engine`]: https://docs.rs/halite-engine

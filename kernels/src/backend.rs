@@ -1,8 +1,9 @@
 //! What a backend is: a device with every operator family.
 
 use crate::{
-    activation::ActivationOps, attention::Attention, cache::KvCacheOps, embedding::Embedding, linear::Linear,
-    logits::LogitOps, moe::Moe, norm::Norm, quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
+    activation::ActivationOps, attention::Attention, cache::KvCacheOps, embedding::Embedding,
+    grouped::Grouped, linear::Linear, logits::LogitOps, moe::Moe, norm::Norm, quantize::Quantize, rope::Rope,
+    sampling::Sampling, top_k::TopK,
 };
 use halite_hal::{Device, Error, Result};
 use std::fmt::Debug;
@@ -43,6 +44,7 @@ pub trait Backend:
     + Attention
     + KvCacheOps
     + Embedding
+    + Grouped
     + Linear
     + LogitOps
     + Moe
@@ -59,6 +61,7 @@ impl<T> Backend for T where
         + Attention
         + KvCacheOps
         + Embedding
+        + Grouped
         + Linear
         + LogitOps
         + Moe

@@ -15,7 +15,8 @@
 //! | [`embedding`] | table look-up by token id |
 //! | [`cache`] | the paged KV cache: write by slot, copy, swap, import, export |
 //! | [`logits`] | penalties, biases and grammar masks on logits |
-//! | [`moe`] | mixture of experts: routing |
+//! | [`grouped`] | rows sorted into groups, each multiplied with weights of its own |
+//! | [`moe`] | mixture of experts: routing, the permutation to experts and back, whole layers |
 //! | [`sampling`] | greedy and seeded sampling, log-probabilities |
 //! | [`top_k`] | the greatest or least elements of each row |
 //!
@@ -28,6 +29,7 @@ mod backend;
 pub mod cache;
 mod check;
 pub mod embedding;
+pub mod grouped;
 pub mod linear;
 pub mod logits;
 pub mod moe;

@@ -43,11 +43,13 @@
 //! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
 //! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |
 //! | 8 groups of one expert, top-2 inside each group | `moe/routing_groups` |
-//! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu` |
+//! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu`, `moe/functions` |
+//! | experts without tokens; 1 token in all; 0 tokens; all tokens to one expert; skewed loads | `moe/experts`, `moe/dispatch`, `grouped/edges` |
+//! | a local expert range that does not start at 0 | `moe/local_ranges`, `moe/dispatch` |
+//! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`moe::beyond_i32`]; weights are a tensor an expert, each below |
 //! | — | — |
 //! | merging partial states, sinks | options that the attention contract does not have yet |
 //! | W4A8 | formats that the linear contract does not have yet |
-//! | experts | the `moe` family |
 
 pub mod activation;
 pub mod attention;
@@ -55,6 +57,7 @@ pub mod cache;
 mod case;
 pub mod device;
 pub mod embedding;
+pub mod grouped;
 pub mod invariance;
 pub mod judge;
 pub mod linear;

@@ -50,13 +50,15 @@ macro_rules! parity_tests {
         );
         $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
         $crate::parity_tests!(@family $device, embedding: edges supports random errors);
+        $crate::parity_tests!(@family $device, grouped: edges offsets random errors);
         $crate::parity_tests!(
             @family $device,
             linear: edges exact_grid int8_exact epilogues formats known supports random packed errors
         );
         $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
         $crate::parity_tests!(
-            @family $device, moe: routing routing_groups routing_extremes routing_random errors
+            @family $device, moe: routing routing_groups routing_extremes routing_random dispatch dispatch_random
+                combine combine_random experts functions local_ranges sums supports random errors
         );
         $crate::parity_tests!(@family $device, norm: edges fused weights extremes supports random errors);
         $crate::parity_tests!(@family $device, quantize: edges supports random errors);

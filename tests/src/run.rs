@@ -3,7 +3,7 @@
 use crate::{
     activation, attention, cache,
     case::{Failure, Group},
-    device, embedding, invariance, linear, logits, moe, norm, quantize, rope, sampling, top_k,
+    device, embedding, grouped, invariance, linear, logits, moe, norm, quantize, rope, sampling, top_k,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -19,6 +19,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         attention::groups,
         cache::groups,
         embedding::groups,
+        grouped::groups,
         linear::groups,
         logits::groups,
         moe::groups,

@@ -7,14 +7,16 @@ use halite_kernels::{
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
+    grouped::Grouped,
     linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
+    moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeight, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{Rope, RopeSpec, RopeStyle},
     top_k::{TopK, TopKSpec},
 };
-use halite_parity::{Fault, Verdict, attention, invariance, parity_tests};
+use halite_parity::{Fault, Verdict, attention, invariance, moe, parity_tests};
 
 fn cpu(tier: Tier, threads: usize) -> Result<Cpu> {
     Cpu::new(Options::default().tier(tier).threads(threads))
@@ -41,7 +43,11 @@ fn every_tier_gives_the_same_bits_for_any_number_of_threads() -> Verdict {
 
 #[test]
 fn offsets_beyond_32_bits_reach_the_last_block() -> Verdict {
-    Tier::available().try_for_each(|tier| attention::beyond_i32(&cpu(tier, 2)?))
+    Tier::available().try_for_each(|tier| {
+        let cpu = cpu(tier, 2)?;
+        attention::beyond_i32(&cpu)?;
+        moe::beyond_i32(&cpu)
+    })
 }
 
 /// The suites accept a refusal where `supports` says no; here is what the CPU must not refuse.
@@ -105,6 +111,47 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
                 let spec = spec.with_soft_cap(50.0).with_mask(Mask::Sliding { window: 4096 });
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Mixture of experts: every router, and experts in every format with every function.
+#[test]
+fn what_experts_need_is_native() -> Verdict {
+    for tier in Tier::available() {
+        let cpu = cpu(tier, 1)?;
+        for scoring in [Scoring::Softmax, Scoring::SoftmaxOfChosen, Scoring::Sigmoid] {
+            for score in [GroupScore::Best, GroupScore::TopTwo] {
+                let spec = RoutingSpec::new(256, 8, scoring).with_groups(8, 4, score);
+                assert_eq!(cpu.routing_supports(&spec), Support::Native);
+            }
+        }
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            assert_eq!(cpu.permutation_supports(ActivationFormat::Float(dtype)), Support::Native);
+        }
+        assert_eq!(cpu.permutation_supports(ActivationFormat::Int8PerToken), Support::Native);
+        let layers = |layer: fn(usize, usize) -> LinearSpec| (layer(64, 32), layer(32, 64));
+        for (gate_up, down) in [
+            layers(|k, n| LinearSpec::float(k, n, WeightFormat::F32)),
+            layers(|k, n| LinearSpec::float(k, n, WeightFormat::Bf16)),
+            layers(LinearSpec::w8a8),
+        ] {
+            assert_eq!(cpu.grouped_supports(&gate_up), Support::Native);
+            let mut wide = gate_up.clone();
+            wide.out_features *= 2;
+            let clamped = FeedForward::new(wide, down.clone());
+            for network in [
+                FeedForward::new(gate_up.clone().gated(Activation::GeluErf), down.clone()),
+                FeedForward::new(gate_up.gated(Activation::Silu), down),
+                clamped.clone().with_glu(Glu::CLAMPED_SWIGLU, GateLayout::Split),
+                clamped.with_glu(Glu::CLAMPED_SWIGLU, GateLayout::Interleaved),
+            ] {
+                let spec = ExpertsSpec::new(LocalExperts::range(4, 4), 2, network.clone())
+                    .with_shared(network)
+                    .with_router_weight(RouterWeight::OnInput);
+                assert_eq!(cpu.moe_supports(&spec), Support::Native, "{spec:?}");
             }
         }
     }

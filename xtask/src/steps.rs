@@ -115,6 +115,7 @@ pub(crate) fn table() -> Vec<Step> {
             &[
                 &["run", "--package", "halite", "--example", "paged_attention"],
                 &["run", "--package", "halite", "--example", "w8a8_linear"],
+                &["run", "--package", "halite", "--example", "fused_moe"],
             ],
         ),
         Step {

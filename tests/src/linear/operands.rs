@@ -85,6 +85,19 @@ impl Weights {
         self.with_host(|weights| Ok(device.linear_pack(stream, weights.check(spec)?)?))
     }
 
+    /// `[weight_rows, in_features]`, as a product counts them.
+    pub(crate) fn dequantised(&self, in_features: usize) -> Vec<f64> {
+        let Columns::Int8 { q, scales, zero_points } = &self.all else { return self.values() };
+        let zero = |row: usize| zero_points.as_ref().map_or(0.0, |zero_points| f64::from(zero_points[row]));
+        q.iter()
+            .enumerate()
+            .map(|(place, &q)| {
+                let row = place / in_features;
+                (f64::from(q) - zero(row)) * f64::from(scales[row])
+            })
+            .collect()
+    }
+
     /// The stored elements of float weights.
     fn values(&self) -> Vec<f64> {
         match &self.all {

@@ -1,3 +1,5 @@
 //! Mixture of experts; formulas from `halite_kernels::moe`.
 
+pub mod experts;
+pub mod permutation;
 pub mod routing;

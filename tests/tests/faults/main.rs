@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod device;
 mod fault;
+mod grouped;
 mod linear;
 mod logits;
 mod moe;
@@ -45,7 +46,7 @@ macro_rules! every_fault_turns_its_groups_red {
 }
 
 every_fault_turns_its_groups_red!(
-    activation attention cache embedding invariance linear logits moe norm quantize rope sampling top_k
+    activation attention cache embedding grouped invariance linear logits moe norm quantize rope sampling top_k
 );
 
 fn faults_are_noticed(family: &str) {
@@ -115,6 +116,7 @@ fn the_macro_makes_a_test_of_every_group() {
         ("cache", sound::cache::GROUPS),
         ("device", sound::device::GROUPS),
         ("embedding", sound::embedding::GROUPS),
+        ("grouped", sound::grouped::GROUPS),
         ("invariance", sound::invariance::GROUPS),
         ("linear", sound::linear::GROUPS),
         ("logits", sound::logits::GROUPS),

@@ -1,15 +1,29 @@
-//! Mixture of experts: `routing` chooses.
+//! Mixture of experts: `routing` chooses, `dispatch` sorts rows by expert, `combine` adds them up again; `experts` does
+//! a whole layer.
 
+mod combine;
+mod dispatch;
+mod experts;
 mod routing;
+mod shared_gate;
+
+pub use experts::CpuMoePlan;
 
 use crate::{device::Cpu, stream::CpuStream};
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
-    moe::{GroupScore, Moe, RoutingArgs, RoutingSpec, Scoring},
+    activation::ActivationOps,
+    linear::{ActivationFormat, Linear},
+    moe::{
+        CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, GroupScore, Moe,
+        RoutingArgs, RoutingSpec, Scoring, SharedWeights,
+    },
 };
 
 impl Moe for Cpu {
+    type MoePlan = CpuMoePlan;
+
     fn routing_supports(&self, spec: &RoutingSpec) -> Support {
         match (spec.scoring, spec.groups.map(|groups| groups.score)) {
             (
@@ -27,5 +41,66 @@ impl Moe for Cpu {
     fn route(&self, stream: &mut CpuStream, args: Checked<RoutingArgs<'_, Self>>) -> Result<()> {
         self.routing_supports(args.spec).require("routing", self, args.spec)?;
         routing::route(self, stream, &args)
+    }
+
+    fn permutation_supports(&self, rows: ActivationFormat) -> Support {
+        match rows {
+            ActivationFormat::Float(dtype) if dtype.is_float() => Support::Native,
+            ActivationFormat::Int8PerToken => Support::Native,
+            other => Support::No(format!("{other:?}: floats and INT8 per token are built")),
+        }
+    }
+
+    fn dispatch(&self, _stream: &mut CpuStream, args: Checked<DispatchArgs<'_, Self>>) -> Result<()> {
+        dispatch::dispatch(self, &args)
+    }
+
+    fn combine(&self, _stream: &mut CpuStream, args: Checked<CombineArgs<'_, Self>>) -> Result<()> {
+        combine::combine(self, &args)
+    }
+
+    fn moe_supports(&self, spec: &ExpertsSpec) -> Support {
+        for network in [Some(&spec.expert), spec.shared.as_ref()].into_iter().flatten() {
+            let support = self.network_supports(network);
+            if support != Support::Native {
+                return support;
+            }
+        }
+        Support::Native
+    }
+
+    fn moe_plan(&self, spec: &ExpertsSpec, max_tokens: usize) -> Result<CpuMoePlan> {
+        spec.check()?;
+        self.moe_supports(spec).require("moe", self, spec)?;
+        experts::plan(self, spec, max_tokens)
+    }
+
+    fn moe_workspace(
+        &self,
+        plan: &CpuMoePlan,
+        experts: ExpertWeights<'_, Self>,
+        shared: Option<SharedWeights<'_, Self>>,
+    ) -> u64 {
+        experts::workspace(self, plan, experts, shared)
+    }
+
+    fn moe(&self, stream: &mut CpuStream, args: Checked<ExpertsArgs<'_, Self>>) -> Result<()> {
+        experts::run(self, stream, &args)
+    }
+}
+
+impl Cpu {
+    fn network_supports(&self, network: &FeedForward) -> Support {
+        for layer in [&network.gate_up, &network.down] {
+            let formats = [self.linear_supports(layer), self.permutation_supports(layer.activations)];
+            if let Some(no) = formats.into_iter().find(|support| *support != Support::Native) {
+                return no;
+            }
+        }
+        match network.function.map(|function| experts::activation_spec(function, network.gate_up.output)) {
+            None => Support::Native,
+            Some(Some(spec)) => self.activation_supports(&spec),
+            Some(None) => Support::No(format!("{:?} is not built", network.function)),
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! Grouped products: a linear layer for each group of rows.
+
+use crate::{device::Cpu, stream::CpuStream, view::read};
+use halite_hal::{Result, Tensor};
+use halite_kernels::{
+    Checked, Support,
+    grouped::{Grouped, GroupedArgs},
+    linear::{Activations, Epilogue, Linear, LinearArgs, LinearSpec, Quantized},
+};
+use std::ops::Range;
+
+impl Grouped for Cpu {
+    fn grouped_supports(&self, spec: &LinearSpec) -> Support {
+        self.linear_supports(spec)
+    }
+
+    fn grouped_workspace(&self, packed: &Self::Packed, max_rows: usize) -> u64 {
+        self.linear_workspace(packed, max_rows)
+    }
+
+    fn grouped(&self, stream: &mut CpuStream, args: Checked<GroupedArgs<'_, Self>>) -> Result<()> {
+        let offsets = read::<i32>(args.offsets)?;
+        let GroupedArgs { x, weights, bias, out, .. } = &*args;
+        self.groups(stream, Groups { x, weights, offsets: offsets.data(), bias: *bias, out })
+    }
+}
+
+/// Groups of rows, whose offsets are on the host.
+pub(crate) struct Groups<'a> {
+    pub(crate) x: &'a Activations<'a, Cpu>,
+    pub(crate) weights: &'a [<Cpu as Linear>::Packed],
+    /// `[groups + 1]`
+    pub(crate) offsets: &'a [i32],
+    /// `[groups, weight_rows]`
+    pub(crate) bias: Option<&'a Tensor<Cpu>>,
+    pub(crate) out: &'a Tensor<Cpu>,
+}
+
+impl Cpu {
+    /// One group after the other: each is shared by all threads across its columns, however few rows it has.
+    pub(crate) fn groups(&self, stream: &mut CpuStream, groups: Groups<'_>) -> Result<()> {
+        let rows = groups.out.dims()[0];
+        let clamped = |offset: i32, least: usize| usize::try_from(offset).unwrap_or(0).min(rows).max(least);
+        let Some((&first, ends)) = groups.offsets.split_first() else { return Ok(()) };
+        let mut start = clamped(first, 0);
+        for (group, (weights, &end)) in groups.weights.iter().zip(ends).enumerate() {
+            let range = start..clamped(end, start);
+            start = range.end;
+            if range.is_empty() {
+                continue;
+            }
+            let bias = match groups.bias {
+                Some(bias) => Some(bias.narrow(0, group..group + 1)?.reshape(&bias.dims()[1..])?),
+                None => None,
+            };
+            let x = RowMemory::part(groups.x, range.clone())?;
+            let epilogue = Epilogue { bias: bias.as_ref(), ..Epilogue::default() };
+            let out = &groups.out.narrow(0, range)?;
+            let args = LinearArgs { x: x.activations(), weights, epilogue, out };
+            self.linear(stream, args.check()?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows of a linear layer's input, as tensors of their own.
+#[derive(Clone, Debug)]
+pub(crate) enum RowMemory {
+    Float(Tensor<Cpu>),
+    Int8 {
+        q: Tensor<Cpu>,
+        scales: Tensor<Cpu>,
+    },
+    Quantized {
+        q: Tensor<Cpu>,
+        scales: Tensor<Cpu>,
+        zero_points: Option<Tensor<Cpu>>,
+        outliers: Option<Tensor<Cpu>>,
+    },
+}
+
+impl RowMemory {
+    /// Some of the rows of `x`.
+    pub(crate) fn part(x: &Activations<'_, Cpu>, rows: Range<usize>) -> Result<Self> {
+        match x {
+            Activations::Float(x) => Ok(RowMemory::Float(x.narrow(0, rows)?)),
+            Activations::Int8PerToken { q, scales } => {
+                Ok(RowMemory::Int8 { q: q.narrow(0, rows.clone())?, scales: scales.narrow(0, rows)? })
+            }
+            Activations::Quantized(Quantized { q, scales, zero_points, outliers, .. }) => {
+                // One scale for all rows is every part's.
+                let of_rows = |tensor: &Tensor<Cpu>| match tensor.dims() {
+                    [1] if q.dims()[0] != 1 => Ok(tensor.clone()),
+                    _ => tensor.narrow(0, rows.clone()),
+                };
+                Ok(RowMemory::Quantized {
+                    q: q.narrow(0, rows.clone())?,
+                    scales: of_rows(scales)?,
+                    zero_points: zero_points.map(of_rows).transpose()?,
+                    outliers: outliers.map(|outliers| outliers.narrow(0, rows.clone())).transpose()?,
+                })
+            }
+            other => Err(crate::unsupported("grouped", "this form of activations", other)),
+        }
+    }
+
+    pub(crate) fn activations(&self) -> Activations<'_, Cpu> {
+        match self {
+            RowMemory::Float(x) => Activations::Float(x),
+            RowMemory::Int8 { q, scales } => Activations::Int8PerToken { q, scales },
+            RowMemory::Quantized { q, scales, zero_points, outliers } => {
+                let mut quantized = Quantized::new(q, scales);
+                (quantized.zero_points, quantized.outliers) = (zero_points.as_ref(), outliers.as_ref());
+                Activations::Quantized(quantized)
+            }
+        }
+    }
+}
