@@ -69,7 +69,12 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
     let cu_seqlens: Vec<u32> = (0..=case.sequences).map(|s| (s * case.q_len) as u32).collect();
     let kv_lens = vec![case.kv_len as u32; case.sequences];
     let block_table: Vec<i32> = (0..blocks as i32).collect();
-    let step = AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &block_table };
+    let step = AttentionStep {
+        cu_seqlens: &cu_seqlens,
+        kv_lens: &kv_lens,
+        block_table: &block_table,
+        tree_parents: &[],
+    };
     let step = step.check(&plan)?;
     device.attention_update(&mut stream, &mut plan, &step)?;
     stream.reserve(device.attention_workspace(&plan))?;
@@ -77,8 +82,15 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
     let q = Tensor::from_slice(&mut stream, &values(dims.iter().product()), &dims)?;
     let out = Tensor::new(device, DType::F32, &dims)?;
     let mut run = || -> Result<()> {
-        let args =
-            AttentionArgs { plan: &plan, cache: &cache, layer: 0, q: &q, out: &out, log_sum_exp: None };
+        let args = AttentionArgs {
+            plan: &plan,
+            cache: &cache,
+            layer: 0,
+            q: &q,
+            out: &out,
+            sinks: None,
+            log_sum_exp: None,
+        };
         device.attention(&mut stream, args.check()?)
     };
     run()?;

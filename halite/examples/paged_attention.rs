@@ -49,7 +49,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Once a step: where each sequence's query rows begin, how far it reaches, and its row of the block table.
     let block_table: Vec<i32> = SEQUENCES.iter().flat_map(|(_, _, blocks)| *blocks).collect();
-    let step = AttentionStep { cu_seqlens: &[0, 6, 7], kv_lens: &[6, 9], block_table: &block_table };
+    let step = AttentionStep {
+        cu_seqlens: &[0, 6, 7],
+        kv_lens: &[6, 9],
+        block_table: &block_table,
+        tree_parents: &[],
+    };
     let step = step.check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
 
@@ -57,8 +62,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let q = numbers(7 * QUERY_HEADS * HEAD_DIM, 3);
     let q_tensor = Tensor::from_slice(stream, &q, &[7, QUERY_HEADS, HEAD_DIM])?;
     let out = Tensor::new(&device, DType::F32, &[7, QUERY_HEADS, HEAD_DIM])?;
-    let args =
-        AttentionArgs { plan: &plan, cache: &cache, layer: 0, q: &q_tensor, out: &out, log_sum_exp: None };
+    let args = AttentionArgs {
+        plan: &plan,
+        cache: &cache,
+        layer: 0,
+        q: &q_tensor,
+        out: &out,
+        sinks: None,
+        log_sum_exp: None,
+    };
     device.attention(stream, args.check()?)?;
 
     let (answer, expected) = (out.to_vec::<f32>(stream)?, plainly(&q, &k, &v));

@@ -1,9 +1,11 @@
 //! Attention, judged: sequences are written into a poisoned cache, in blocks out of order, and read from it.
 
+mod biases;
 mod cases;
 mod errors;
 mod large;
 mod latent;
+mod masks;
 
 pub use large::beyond_i32;
 
@@ -18,7 +20,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask},
+    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask, Sinks},
     cache::{CacheWriteArgs, KvCacheInfo, KvSpec, KvValues, LatentWriteArgs},
 };
 
@@ -32,7 +34,7 @@ pub enum Fill {
     FarBelow,
     /// Scores in the thousands, far apart: one key takes all.
     Steep,
-    /// Keys and values that no row of the step sees are NaN.
+    /// Keys and values that no row of the step sees are NaN; with a tree, those of each sequence's last row.
     UnseenNan,
     /// Keys and values of each position and head of a size of their own, some rows zeros: a scale that belongs to
     /// another shows.
@@ -57,6 +59,10 @@ pub struct Case {
     pub spec: AttentionSpec,
     /// `(q_len, kv_len)` of each sequence.
     pub sequences: Vec<(usize, usize)>,
+    /// The sequences' parents one after the other, with a tree.
+    pub tree_parents: Vec<i32>,
+    /// With sinks, about how large they are.
+    pub sinks: f32,
     /// Which layer of the cache.
     pub layer: usize,
     /// What queries and keys hold.
@@ -77,8 +83,13 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "lengths", cases::lengths(), body),
         Group::listed("attention", "mixed", cases::mixed(), body),
         Group::listed("attention", "extremes", cases::extremes(), body),
-        Group::listed("attention", "windows", cases::windows(), body),
-        Group::listed("attention", "soft_caps", cases::soft_caps(), body),
+        Group::listed("attention", "bidirectional", masks::bidirectional(), body),
+        Group::listed("attention", "windows", masks::windows(), body),
+        Group::listed("attention", "chunked", masks::chunked(), body),
+        Group::listed("attention", "trees", masks::trees(), body),
+        Group::listed("attention", "soft_caps", biases::soft_caps(), body),
+        Group::listed("attention", "alibi", biases::alibi(), body),
+        Group::listed("attention", "sinks", biases::sinks(), body),
         Group::listed("attention", "int8", cases::int8(), body),
         Group::listed("attention", "latent", latent::cases(), body),
         Group::listed("attention", "supports", cases::supports(), body),
@@ -121,13 +132,16 @@ impl Tokens {
                 uneven(&mut v, kv.value_head_dim);
             }
             Fill::UnseenNan => {
-                let first = match spec.mask {
+                let nan = match spec.mask {
                     // The first row's own position, less the others of its window.
-                    Mask::Sliding { window } => (kv_len + 1).saturating_sub(q_len).saturating_sub(window),
-                    _ => 0,
+                    Mask::Sliding { window } => 0..(kv_len + 1).saturating_sub(q_len).saturating_sub(window),
+                    Mask::Chunked { chunk } => 0..kv_len.saturating_sub(q_len) / chunk * chunk,
+                    Mask::Tree => kv_len.saturating_sub(1)..kv_len,
+                    _ => 0..0,
                 };
-                k[..first * kv.kv_heads * kv.head_dim].fill(f32::NAN);
-                v[..first * kv.kv_heads * kv.value_head_dim].fill(f32::NAN);
+                let (key, value) = (kv.kv_heads * kv.head_dim, kv.kv_heads * kv.value_head_dim);
+                k[nan.start * key..nan.end * key].fill(f32::NAN);
+                v[nan.start * value..nan.end * value].fill(f32::NAN);
             }
         }
         Tokens { q, k, v }
@@ -238,10 +252,19 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let mut plan = device.attention_plan(spec, &capacity)?;
     stream.reserve(device.attention_workspace(&plan))?;
     // A larger step before it: what it leaves in the tables must not be used.
+    let (rows, len) = match spec.mask {
+        Mask::Tree => ((total + 3).min(row * kv.block_size), (total + 3).min(row * kv.block_size)),
+        _ => (total + 3, 0),
+    };
     let mut ends: Vec<u32> = vec![0; sequences.len() + 1];
-    ends.push(total as u32 + 3);
-    let (lens, blocks) = (vec![0; sequences.len() + 1], vec![0; (sequences.len() + 1) * row]);
-    let earlier = AttentionStep { cu_seqlens: &ends, kv_lens: &lens, block_table: &blocks }.check(&plan)?;
+    ends.push(rows as u32);
+    let mut lens = vec![0; sequences.len()];
+    lens.push(len as u32);
+    let blocks = vec![0; (sequences.len() + 1) * row];
+    let parents = vec![-1; if spec.mask == Mask::Tree { rows } else { 0 }];
+    let earlier =
+        AttentionStep { cu_seqlens: &ends, kv_lens: &lens, block_table: &blocks, tree_parents: &parents };
+    let earlier = earlier.check(&plan)?;
     device.attention_update(stream, &mut plan, &earlier)?;
     let mut cu_seqlens = vec![0];
     let mut end = 0;
@@ -250,8 +273,13 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         cu_seqlens.push(end);
     }
     let kv_lens: Vec<u32> = sequences.iter().map(|sequence| sequence.1 as u32).collect();
-    let step =
-        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table }.check(&plan)?;
+    let step = AttentionStep {
+        cu_seqlens: &cu_seqlens,
+        kv_lens: &kv_lens,
+        block_table: &table,
+        tree_parents: &case.tree_parents,
+    };
+    let step = step.check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     ensure(plan.tokens() == total, || format!("the plan counts {} tokens", plan.tokens()))?;
 
@@ -280,21 +308,28 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let out = Guarded::<B>::output(stream, spec.dtype, &out_dims, out_layout)?;
     let lse_layout = Layout::Rows { before: 1, after: 2 };
     let lse = Guarded::<B>::output(stream, DType::F32, &[total, spec.query_heads], lse_layout)?;
+    let sinks: Vec<f32> = rng.aways(spec.query_heads).iter().map(|sink| case.sinks + sink).collect();
+    let sinks_in = Guarded::<B>::input(stream, DType::F32, &sinks, &[spec.query_heads], Layout::Dense)?.0;
+    let with_sinks = spec.sinks == Sinks::PerHead;
     let args = AttentionArgs {
         plan: &plan,
         cache: &cache,
         layer: *layer,
         q: q_view,
         out: &out.view,
+        sinks: with_sinks.then_some(&sinks_in.view),
         log_sum_exp: case.log_sum_exp.then_some(&lse.view),
     };
     device.attention(stream, args.check()?)?;
 
     let (mut expected, mut expected_lse) = (Vec::new(), Vec::new());
     let blocks = Blocks::of(kv, before);
+    let (mut first, sinks) = (0, with_sinks.then_some(&sinks[..]));
     for (tokens, (table, &(q_len, kv_len))) in tokens.iter().zip(table.chunks(row).zip(sequences)) {
         let kept = Kept::read(kv, &blocks, *layer, table, kv_len);
-        let (out, lse) = expectation(spec, tokens, &kept, q_len, kv_len);
+        let tree_parents = case.tree_parents.get(first..first + q_len).unwrap_or_default();
+        first += q_len;
+        let (out, lse) = expectation(spec, tokens, &kept, (q_len, kv_len), tree_parents, sinks);
         expected.extend(out);
         expected_lse.extend(lse);
     }
@@ -312,16 +347,19 @@ fn expectation(
     spec: &AttentionSpec,
     tokens: &Tokens,
     kept: &Kept,
-    q_len: usize,
-    kv_len: usize,
+    (q_len, kv_len): (usize, usize),
+    tree_parents: &[i32],
+    sinks: Option<&[f32]>,
 ) -> (Vec<Bound>, Vec<Bound>) {
     let q: Vec<f64> = tokens.q.iter().map(|&value| stored(spec.dtype, value)).collect();
+    let sinks: Option<Vec<f64>> = sinks.map(|sinks| sinks.iter().map(|&sink| f64::from(sink)).collect());
     let (out, lse) = oracle::attention::attend(&Sequence {
         q: &q,
         k: &kept.k,
         v: &kept.v,
         q_len,
         kv_len,
+        first: kv_len as i64 - q_len as i64,
         query_heads: spec.query_heads,
         kv_heads: spec.kv.kv_heads,
         head_dim: spec.kv.head_dim,
@@ -329,6 +367,9 @@ fn expectation(
         scale: f64::from(spec.scale),
         soft_cap: spec.soft_cap.map(f64::from),
         mask: spec.mask,
+        tree_parents,
+        alibi_slopes: spec.alibi_slopes.as_deref(),
+        sinks: sinks.as_deref(),
     });
     // A row that sees nothing is exactly 0.
     let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };

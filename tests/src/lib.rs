@@ -30,6 +30,7 @@
 //! | NaN in unused slots, garbage in unused table entries | every attention case |
 //! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/heads` |
 //! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/soft_caps`, `attention/windows` |
+//! | a sink far above every score | `attention/sinks` |
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
 //! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |
@@ -48,7 +49,7 @@
 //! | a local expert range that does not start at 0 | `moe/local_ranges`, `moe/dispatch` |
 //! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`moe::beyond_i32`]; weights are a tensor an expert, each below |
 //! | — | — |
-//! | merging partial states, sinks | options that the attention contract does not have yet |
+//! | merging partial states | options that the attention contract does not have yet |
 //! | W4A8 | formats that the linear contract does not have yet |
 
 pub mod activation;

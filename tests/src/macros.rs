@@ -46,7 +46,8 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, activation: edges glu quantised supports random errors);
         $crate::parity_tests!(
             @family $device,
-            attention: heads blocks lengths mixed extremes windows soft_caps int8 latent supports random errors
+            attention: heads blocks lengths mixed extremes bidirectional windows chunked trees soft_caps alibi sinks
+                int8 latent supports random errors
         );
         $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
         $crate::parity_tests!(@family $device, embedding: edges supports random errors);

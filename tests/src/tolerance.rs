@@ -17,6 +17,8 @@
 //! | ReLU; squared | nothing; a product's | exact; one product |
 //! | an activation, of its argument's error | 1.13 times it | the largest slope of SiLU, of every GELU and of ReLU |
 //! | a soft-cap | a division's, `8u` of the tanh, relative, a product's; its argument's error once | the slope of tanh is at most 1 |
+//! | a linear bias | a product's and an addition's | distances are exact |
+//! | a sink | nothing; it counts as a position whose value is 0 | |
 //! | INT8 sums | nothing | they are exact in i32 |
 //! | `cos`, `sin` of a rotation | `2u` | tables rounded from f64 |
 //! | rounding to F32, F16, BF16 | `2^-24`, `2^-11`, `2^-8`, relative | half a unit in the last place |

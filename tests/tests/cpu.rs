@@ -5,7 +5,7 @@ use halite_hal::{Device, Result};
 use halite_kernels::{
     DType, Error, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
-    attention::{Attention, AttentionCapacity, AttentionSpec, Mask},
+    attention::{Attention, AttentionCapacity, AttentionSpec, Mask, Sinks, alibi_slopes},
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     grouped::Grouped,
     linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
@@ -109,7 +109,16 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                 assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
                 let spec = AttentionSpec::causal(9, kv);
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
-                let spec = spec.with_soft_cap(50.0).with_mask(Mask::Sliding { window: 4096 });
+                for mask in [
+                    Mask::Bidirectional,
+                    Mask::Sliding { window: 4096 },
+                    Mask::Chunked { chunk: 8192 },
+                    Mask::Tree,
+                ] {
+                    let spec = spec.clone().with_soft_cap(50.0).with_mask(mask).with_sinks(Sinks::PerHead);
+                    assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+                }
+                let spec = spec.with_alibi_slopes(alibi_slopes(9));
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
             }
         }

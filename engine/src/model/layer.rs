@@ -88,6 +88,7 @@ impl<B: Backend> Layers<'_, B> {
             layer,
             q: &turned.q,
             out: attn_out,
+            sinks: None,
             log_sum_exp: None,
         })?;
         queue.quantize(&step.attn_out, &step.attn_out_input)?;

@@ -100,6 +100,7 @@ impl<B: Backend> Decoder<B> {
             cu_seqlens: &batch.cu_seqlens,
             kv_lens: &batch.kv_lens,
             block_table: &plans.block_table,
+            tree_parents: &[],
         };
         for kind in &mut plans.kinds {
             let positions = Positions { positions: &batch.positions }.check(&kind.rope)?;

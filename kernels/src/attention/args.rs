@@ -1,6 +1,6 @@
 //! The arguments of one layer.
 
-use super::{Attention, AttentionPlan, CHECK};
+use super::{Attention, AttentionPlan, CHECK, Sinks};
 use crate::{Checked, cache::KvCacheInfo};
 use halite_hal::{DType, Result, Tensor};
 
@@ -17,7 +17,10 @@ pub struct AttentionArgs<'a, B: Attention> {
     pub q: &'a Tensor<B>,
     /// `[tokens, query_heads, value_head_dim]`; outer dimensions may be strided.
     pub out: &'a Tensor<B>,
-    /// F32 `[tokens, query_heads]`, where it is wanted.
+    /// F32 `[query_heads]`: the logits of [`Sinks::PerHead`], and only of them.
+    pub sinks: Option<&'a Tensor<B>>,
+    /// F32 `[tokens, query_heads]`, where it is wanted: the natural logarithm of the softmax's denominator, a sink's term
+    /// included.
     pub log_sum_exp: Option<&'a Tensor<B>>,
 }
 
@@ -39,10 +42,20 @@ impl<B: Attention> AttentionArgs<'_, B> {
         CHECK.that(self.layer < spec.kv.layers, "layer", format!("below {}", spec.kv.layers), self.layer)?;
         CHECK.tensor("q", self.q, spec.dtype, &[tokens, spec.query_heads, spec.kv.head_dim])?;
         CHECK.tensor("out", self.out, spec.dtype, &[tokens, spec.query_heads, spec.kv.value_head_dim])?;
-        CHECK.disjoint("out", self.out, &[("q", Some(self.q)), ("log_sum_exp", self.log_sum_exp)])?;
+        match (spec.sinks, self.sinks) {
+            (Sinks::None, None) => {}
+            (Sinks::PerHead, Some(sinks)) => CHECK.tensor("sinks", sinks, DType::F32, &[spec.query_heads])?,
+            (sinks, given) => {
+                let given = given.map_or("no tensor", |_| "a tensor");
+                return Err(CHECK.wrong("sinks", format!("what {sinks:?} needs"), given));
+            }
+        }
+        let inputs = [("q", Some(self.q)), ("sinks", self.sinks)];
+        CHECK.disjoint("out", self.out, &inputs)?;
+        CHECK.disjoint("out", self.out, &[("log_sum_exp", self.log_sum_exp)])?;
         if let Some(log_sum_exp) = self.log_sum_exp {
             CHECK.tensor("log_sum_exp", log_sum_exp, DType::F32, &[tokens, spec.query_heads])?;
-            CHECK.disjoint("log_sum_exp", log_sum_exp, &[("q", Some(self.q))])?;
+            CHECK.disjoint("log_sum_exp", log_sum_exp, &inputs)?;
         }
         Ok(Checked::new(self))
     }

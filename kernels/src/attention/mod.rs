@@ -3,22 +3,30 @@
 //! For query row `i` of a sequence with `q_len` query rows and `kv_len` cached positions, the row's own position is
 //! `kv_len - q_len + i`; which positions it sees is the [`Mask`]'s. Query head `h` reads KV head
 //! `h / (query_heads / kv_heads)`. With `s_j = scale · q·k_j` over the visible `j`, or
-//! `s_j = cap · tanh(scale · q·k_j / cap)` with a soft-cap (Gemma 2, arXiv:2408.00118, section 2):
+//! `s_j = cap · tanh(scale · q·k_j / cap)` with a soft-cap (Gemma 2, arXiv:2408.00118, section 2), in either case less
+//! `slope_h · |j - p|` for a row at position `p` with linear biases (Press et al. 2021, arXiv:2108.12409; the paper's
+//! rows see `j <= p` only):
 //! `out = Σ exp(s_j - m) v_j / Σ exp(s_j - m)`, and `log_sum_exp = ln Σ exp(s_j)`, natural (Vaswani et al. 2017,
 //! arXiv:1706.03762; the running form: Milakov and Gimelshein 2018, arXiv:1805.02867). A row that sees no key is 0
 //! with log-sum-exp -inf. Keys and values of the step itself are read from the cache, as it stores them.
 //!
+//! A sink adds `exp(sink_h - m)` to the denominator and `exp(sink_h)` under the logarithm, and nothing else: a row that
+//! sees no key is 0 with log-sum-exp `sink_h`. So a sink counts as a position whose value is 0, and results of several
+//! calls are merged rightly when one of them, and only one, had the sinks.
+//!
 //! KV is cut at absolute multiples of [`AttentionSpec::kv_split`], each part starts from the empty state, and parts
 //! are merged left to right: that is what makes a row's bits independent of batching and chunking.
 
+mod alibi;
 mod args;
 mod mask;
 mod spec;
 mod step;
 
+pub use alibi::alibi_slopes;
 pub use args::AttentionArgs;
-pub use mask::Mask;
-pub use spec::AttentionSpec;
+pub use mask::{Mask, OwnRows};
+pub use spec::{AttentionSpec, Sinks};
 pub use step::{AttentionCapacity, AttentionLimits, AttentionStep};
 
 use crate::{Checked, Support, cache::KvCacheOps, check::Check};
@@ -37,7 +45,12 @@ pub trait AttentionPlan {
 
     /// What a step is checked against.
     fn limits(&self) -> AttentionLimits {
-        AttentionLimits { capacity: *self.capacity(), block_size: self.spec().kv.block_size }
+        let spec = self.spec();
+        AttentionLimits {
+            capacity: *self.capacity(),
+            block_size: spec.kv.block_size,
+            own_rows: spec.mask.own_rows(),
+        }
     }
 }
 

@@ -4,6 +4,18 @@ use super::{CHECK, Mask};
 use crate::cache::KvSpec;
 use halite_hal::{DType, Result};
 
+/// A term of the softmax's denominator that no position stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Sinks {
+    /// None.
+    #[default]
+    None,
+    /// A learned logit for each query head, [`AttentionArgs::sinks`](super::AttentionArgs::sinks) (gpt-oss; Xiao et al.
+    /// 2023, arXiv:2309.17453, section 3.3, with a value of zero).
+    PerHead,
+}
+
 /// Which attention, over which cache.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -18,6 +30,11 @@ pub struct AttentionSpec {
     pub soft_cap: Option<f32>,
     /// Which positions a row sees.
     pub mask: Mask,
+    /// `[query_heads]`, where distance lowers scores: `slope · |j - p|` is taken from the score of position `j` for a row
+    /// at position `p`, after the soft-cap. [`alibi_slopes`](super::alibi_slopes) are the usual ones.
+    pub alibi_slopes: Option<Vec<f32>>,
+    /// Whether the softmax has a term that no position stands for.
+    pub sinks: Sinks,
     /// Type of queries and output.
     pub dtype: DType,
     /// Positions of a part; see the [family's text](super). A multiple of 16.
@@ -28,8 +45,17 @@ impl AttentionSpec {
     /// Causal attention over F32 queries, `scale = 1 / √head_dim`.
     pub fn causal(query_heads: usize, kv: KvSpec) -> Self {
         let scale = 1.0 / (kv.head_dim as f32).sqrt();
-        let (mask, dtype) = (Mask::Causal, DType::F32);
-        AttentionSpec { query_heads, kv, scale, soft_cap: None, mask, dtype, kv_split: 256 }
+        AttentionSpec {
+            query_heads,
+            kv,
+            scale,
+            soft_cap: None,
+            mask: Mask::Causal,
+            alibi_slopes: None,
+            sinks: Sinks::None,
+            dtype: DType::F32,
+            kv_split: 256,
+        }
     }
 
     /// Another type of queries and output.
@@ -56,6 +82,18 @@ impl AttentionSpec {
         self
     }
 
+    /// Scores lowered by distance: a slope for each query head.
+    pub fn with_alibi_slopes(mut self, slopes: Vec<f32>) -> Self {
+        self.alibi_slopes = Some(slopes);
+        self
+    }
+
+    /// With terms in the denominator that no position stands for.
+    pub fn with_sinks(mut self, sinks: Sinks) -> Self {
+        self.sinks = sinks;
+        self
+    }
+
     /// Another part size.
     pub fn with_kv_split(mut self, kv_split: usize) -> Self {
         self.kv_split = kv_split;
@@ -70,8 +108,9 @@ impl AttentionSpec {
     /// Checks that the specification makes sense: a backend calls it before it plans.
     ///
     /// # Errors
-    /// Sizes or a window of zero, query heads that are no multiple of KV heads, a split that is no multiple of 16, a
-    /// scale that is not finite, a soft-cap that is not finite and above zero.
+    /// Sizes, a window or a chunk of zero, query heads that are no multiple of KV heads, a split that is no multiple of 16,
+    /// a scale that is not finite, a soft-cap that is not finite and above zero, slopes that are not finite, not one for
+    /// each query head, or beside a tree, whose rows have no distances.
     pub fn check(&self) -> Result<()> {
         self.kv.block_bytes()?;
         CHECK.positive("query_heads", self.query_heads)?;
@@ -85,6 +124,12 @@ impl AttentionSpec {
         CHECK.that(split > 0 && split.is_multiple_of(16), "kv_split", "a positive multiple of 16", split)?;
         CHECK.that(self.scale.is_finite(), "scale", "a finite number", self.scale)?;
         CHECK.soft_cap(self.soft_cap)?;
-        self.mask.check()
+        self.mask.check()?;
+        let Some(slopes) = &self.alibi_slopes else { return Ok(()) };
+        let heads = self.query_heads;
+        CHECK.that(slopes.len() == heads, "alibi_slopes", format!("{heads} slopes"), slopes.len())?;
+        let wrong = slopes.iter().find(|slope| !slope.is_finite());
+        CHECK.that(wrong.is_none(), "alibi_slopes", "finite numbers", wrong)?;
+        CHECK.that(self.mask != Mask::Tree, "alibi_slopes", "none with a tree", slopes)
     }
 }

@@ -1,6 +1,6 @@
 //! A step's lengths and block tables, and what a plan has room for.
 
-use super::{AttentionPlan, CHECK};
+use super::{AttentionPlan, CHECK, OwnRows};
 use crate::Checked;
 use halite_hal::Result;
 
@@ -25,6 +25,8 @@ pub struct AttentionLimits {
     pub capacity: AttentionCapacity,
     /// Token slots of a block.
     pub block_size: usize,
+    /// Whether the mask needs parents.
+    pub own_rows: OwnRows,
 }
 
 /// A step's lengths and block tables, on the host.
@@ -37,15 +39,20 @@ pub struct AttentionStep<'a> {
     /// `[sequences, max_blocks_per_sequence]`: block ids; entries beyond a sequence's length are not read, and are -1
     /// by custom.
     pub block_table: &'a [i32],
+    /// `[tokens]` with [`Mask::Tree`](super::Mask::Tree), otherwise empty: each query row's parent, counted from the
+    /// sequence's first row of the step and lower than the row itself; -1 where only positions before the step come before
+    /// it. `-1, 0, 1, 2, …` is a sequence without a tree: prefill, or plain decode.
+    pub tree_parents: &'a [i32],
 }
 
 impl AttentionStep<'_> {
     /// Checks lengths and ids against the plan.
     ///
     /// # Errors
-    /// More tokens, sequences or blocks than planned, lengths that do not ascend, or a block beyond the cache.
+    /// More tokens, sequences or blocks than planned, lengths that do not ascend, a block beyond the cache, parents where
+    /// the mask has none or that are no tree.
     pub fn check(self, plan: &impl AttentionPlan) -> Result<Checked<Self, AttentionLimits>> {
-        let limits @ AttentionLimits { capacity, block_size } = plan.limits();
+        let limits @ AttentionLimits { capacity, block_size, own_rows } = plan.limits();
         let sequences = self.kv_lens.len();
         CHECK.limit("sequences", sequences, capacity.max_sequences)?;
         CHECK.that(
@@ -73,6 +80,7 @@ impl AttentionStep<'_> {
                 return Err(CHECK.wrong("block_table", expected, block.to_string()));
             }
         }
+        own_rows.check(&self)?;
         Ok(Checked::with_context(self, limits))
     }
 

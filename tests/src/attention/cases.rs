@@ -1,14 +1,14 @@
 //! The shapes that attention is tried with.
 
-use super::{Case, Fill, Views};
+use super::{Case, Fill, Views, masks::with_trees};
 use crate::{poison::Layout, random::Rng};
 use halite_kernels::{
     DType,
-    attention::{AttentionSpec, Mask},
+    attention::{AttentionSpec, Mask, Sinks, alibi_slopes},
     cache::{KvFormat, KvSpec},
 };
 
-const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+pub(super) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const FORMATS: [KvFormat; 4] = [
     KvFormat::Float(DType::F32),
     KvFormat::Float(DType::F16),
@@ -21,10 +21,18 @@ const VIEWS: [Views; 4] = [
     Views::Apart(Layout::Heads { after: 3 }),
     Views::Fused,
 ];
+/// One mask of each kind.
+pub(super) const MASKS: [Mask; 5] = [
+    Mask::Causal,
+    Mask::Bidirectional,
+    Mask::Sliding { window: 20 },
+    Mask::Chunked { chunk: 24 },
+    Mask::Tree,
+];
 /// Of kv_split in these cases, so that parts are many and short.
 const SPLIT: usize = 64;
 
-fn kv(kv_heads: usize, head_dim: usize, block_size: usize, dtype: DType) -> KvSpec {
+pub(super) fn kv(kv_heads: usize, head_dim: usize, block_size: usize, dtype: DType) -> KvSpec {
     KvSpec::new(2, kv_heads, head_dim).with_block_size(block_size).with_dtype(dtype)
 }
 
@@ -33,6 +41,8 @@ pub(super) fn case(group: usize, kv: KvSpec, sequences: &[(usize, usize)]) -> Ca
     Case {
         spec: AttentionSpec::causal(group * kv.kv_heads, kv).with_kv_split(SPLIT),
         sequences: sequences.to_vec(),
+        tree_parents: Vec::new(),
+        sinks: 0.0,
         layer: number % 2,
         fill: Fill::Away,
         views: VIEWS[number % 4],
@@ -139,6 +149,20 @@ pub(super) fn mixed() -> Vec<Case> {
             cases.push(case(5, kv(1, 80, 7, dtype), sequences));
         }
     }
+    // Each mask with prefill, a chunk, decodes and nothing in one call.
+    let sequences = [(30, 30), (1, 75), (16, 90), (0, 0), (1, 1), (70, 130), (0, 20), (1, 64)];
+    for (number, mask) in MASKS.into_iter().enumerate() {
+        let kv = kv(2, 48, 16, FLOATS[number % 3]).with_value_head_dim(40);
+        let mut case = case(3, kv, &sequences);
+        case.spec = case.spec.with_mask(mask);
+        let case = with_trees(Case { log_sum_exp: true, ..case });
+        let mut biased = case.clone();
+        biased.spec = biased.spec.with_soft_cap(2.0).with_sinks(Sinks::PerHead);
+        if mask != Mask::Tree {
+            biased.spec = biased.spec.with_alibi_slopes(alibi_slopes(6));
+        }
+        cases.extend([case, biased]);
+    }
     cases
 }
 
@@ -154,65 +178,6 @@ pub(super) fn extremes() -> Vec<Case> {
     for scale in [0.0, -0.3, 1.0] {
         let mut case = case(2, kv(2, 32, 16, DType::F32), &[(5, 70)]);
         case.spec = case.spec.with_scale(scale);
-        cases.push(case);
-    }
-    cases
-}
-
-/// Windows round the edges of vectors, splits and lengths, in decode, chunk and prefill.
-pub(super) fn windows() -> Vec<Case> {
-    let mut cases = Vec::new();
-    let windows = [1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 129, 130, 131, 1000, usize::MAX];
-    for (number, window) in windows.into_iter().enumerate() {
-        for (group, sequences) in [
-            (1, &[(1, 131), (1, 64), (1, 65)][..]),
-            (3, &[(131, 131)]),
-            (2, &[(9, 131), (1, 130), (17, 17), (1, 1), (5, 200)]),
-        ] {
-            let block_size = [16, 7, 64][number % 3];
-            let mut case = case(group, kv(2, 32, block_size, FLOATS[number % 3]), sequences);
-            case.spec = case.spec.with_mask(Mask::Sliding { window });
-            cases.push(Case { fill: [Fill::UnseenNan, Fill::Away][number % 2], ..case.clone() });
-            case.spec = case.spec.with_kv_split([16, 256][number % 2]);
-            cases.push(Case { fill: Fill::UnseenNan, ..case });
-        }
-    }
-    // The first rows see nothing, the next less than a window.
-    for (q_len, kv_len) in [(8, 5), (3, 0), (70, 65), (33, 1), (0, 40)] {
-        let mut case = case(2, kv(1, 32, 16, DType::F32), &[(q_len, kv_len), (1, 40)]);
-        case.spec = case.spec.with_mask(Mask::Sliding { window: 3 });
-        cases.push(case);
-    }
-    // More rows than a task has, over many parts that most of them do not see.
-    for (q_len, window) in [(1, 600), (1, 1), (300, 40), (7, 1024)] {
-        let mut case = case(4, kv(1, 32, 16, DType::Bf16), &[(q_len, 2100)]);
-        case.spec = case.spec.with_mask(Mask::Sliding { window }).with_kv_split(256);
-        cases.push(Case { fill: Fill::UnseenNan, ..case });
-    }
-    cases
-}
-
-/// Caps far below, about and far above the scores.
-pub(super) fn soft_caps() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for cap in [0.25, 1.0, 50.0, 1e4] {
-        for fill in [Fill::Away, Fill::Steep, Fill::FarBelow] {
-            for (number, sequences) in
-                [&[(1, 70)][..], &[(70, 70)], &[(1, 65), (3, 129), (20, 64), (9, 5)]].into_iter().enumerate()
-            {
-                let mut case = case(3, kv(2, 64, 16, FLOATS[number]), sequences);
-                case.spec = case.spec.with_soft_cap(cap);
-                cases.push(Case { fill, ..case.clone() });
-                // A scale of its own, so that a cap on the other side of it shows; few positions of many.
-                case.spec = case.spec.with_scale(0.7).with_mask(Mask::Sliding { window: 19 });
-                cases.push(Case { fill, ..case });
-            }
-        }
-    }
-    // 65 positions where a tile or block has 64.
-    for kv_len in [63, 64, 65, 128, 129] {
-        let mut case = case(2, kv(1, 32, 64, DType::F32), &[(1, kv_len), (2, kv_len)]);
-        case.spec = case.spec.with_soft_cap(0.5);
         cases.push(case);
     }
     cases
@@ -248,8 +213,15 @@ pub(super) fn supports() -> Vec<Case> {
                 let mut case = case(2, kv, &[(3, 20), (1, 33)]);
                 case.spec.dtype = dtype;
                 cases.push(case.clone());
-                case.spec = case.spec.with_mask(Mask::Sliding { window: 9 }).with_soft_cap(2.0);
-                cases.push(case);
+                for mask in MASKS.into_iter().filter(|_| head_dim == 32) {
+                    let mut case = case.clone();
+                    case.spec = case.spec.with_mask(mask).with_soft_cap(2.0).with_sinks(Sinks::PerHead);
+                    cases.push(with_trees(case.clone()));
+                    if mask != Mask::Tree {
+                        case.spec = case.spec.with_alibi_slopes(vec![0.5; 4]);
+                        cases.push(case);
+                    }
+                }
             }
         }
     }
@@ -277,11 +249,23 @@ pub(super) fn random(seed: u64) -> Case {
     case.spec = case.spec.with_kv_split(16 * (1 + rng.below(8)));
     let case = Case { layer: rng.below(2), views: rng.pick(&VIEWS), log_sum_exp: rng.coin(), seed, ..case };
     let mut spec = case.spec.clone();
-    if rng.coin() {
-        spec = spec.with_mask(Mask::Sliding { window: 1 + rng.below(170) });
-    }
+    let own_rows_fit = sequences.iter().all(|(q_len, kv_len)| q_len <= kv_len);
+    spec = spec.with_mask(match rng.below(6) {
+        0 | 1 => Mask::Sliding { window: 1 + rng.below(170) },
+        2 => Mask::Chunked { chunk: 1 + rng.below(170) },
+        3 => Mask::Bidirectional,
+        4 if own_rows_fit => Mask::Tree,
+        _ => Mask::Causal,
+    });
     if rng.coin() {
         spec = spec.with_soft_cap(0.1 + 4.0 * rng.unit());
     }
-    Case { spec, ..case }
+    if rng.below(3) == 0 && spec.mask != Mask::Tree {
+        let slopes = (0..spec.query_heads).map(|_| rng.unit() - 0.2).collect();
+        spec = spec.with_alibi_slopes(slopes);
+    }
+    if rng.below(3) == 0 {
+        spec = spec.with_sinks(Sinks::PerHead);
+    }
+    with_trees(Case { spec, sinks: 8.0 * rng.unit() - 4.0, ..case })
 }

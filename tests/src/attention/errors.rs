@@ -7,7 +7,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask, Sinks},
     cache::KvSpec,
 };
 
@@ -15,6 +15,8 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("specs that make no sense", specs),
         ("steps beyond the plan", steps),
+        ("parents that are no tree", trees),
+        ("sinks that do not fit", sinks),
         ("tensors and caches that do not fit", tensors),
     ]
 }
@@ -36,6 +38,10 @@ fn specs<B: Backend>(device: &B) -> Verdict {
         ("scale", spec().with_scale(f32::NAN)),
         ("scale", spec().with_scale(f32::INFINITY)),
         ("window", spec().with_mask(Mask::Sliding { window: 0 })),
+        ("chunk", spec().with_mask(Mask::Chunked { chunk: 0 })),
+        ("alibi_slopes", spec().with_alibi_slopes(vec![0.5; 3])),
+        ("alibi_slopes", spec().with_alibi_slopes(vec![0.5, 0.5, 0.5, f32::NAN])),
+        ("alibi_slopes", spec().with_alibi_slopes(vec![0.5; 4]).with_mask(Mask::Tree)),
         ("soft_cap", spec().with_soft_cap(0.0)),
         ("soft_cap", spec().with_soft_cap(-50.0)),
         ("soft_cap", spec().with_soft_cap(f32::NAN)),
@@ -55,7 +61,12 @@ fn specs<B: Backend>(device: &B) -> Verdict {
 fn steps<B: Backend>(device: &B) -> Verdict {
     let plan = device.attention_plan(&AttentionSpec::causal(4, kv()), &CAPACITY)?;
     let table = [0, 1, 2, 3, 4, -1];
-    let step = |cu_seqlens, kv_lens, block_table| AttentionStep { cu_seqlens, kv_lens, block_table };
+    let step = |cu_seqlens, kv_lens, block_table| AttentionStep {
+        cu_seqlens,
+        kv_lens,
+        block_table,
+        tree_parents: &[],
+    };
     for (argument, step) in [
         ("sequences", step(&[0, 1, 2, 3], &[1, 1, 1], &table)),
         ("tokens", step(&[0, 2, 5], &[2, 3], &table)),
@@ -90,10 +101,80 @@ fn steps<B: Backend>(device: &B) -> Verdict {
     Ok(())
 }
 
+fn trees<B: Backend>(device: &B) -> Verdict {
+    let spec = AttentionSpec::causal(4, kv());
+    let plain = device.attention_plan(&spec, &CAPACITY)?;
+    let mut plan = device.attention_plan(&spec.with_mask(Mask::Tree), &CAPACITY)?;
+    let table = [0, 1, 2, 3, 4, -1];
+    let step = |kv_lens, tree_parents| AttentionStep {
+        cu_seqlens: &[0, 3, 4],
+        kv_lens,
+        block_table: &table,
+        tree_parents,
+    };
+    for (argument, step) in [
+        ("tree_parents", step(&[3, 5], &[])),
+        ("tree_parents", step(&[3, 5], &[-1, 0, 1])),
+        ("tree_parents", step(&[3, 5], &[-1, 0, 1, -1, -1])),
+        // A row that is its own parent, one that comes later, one of another sequence, and no row at all.
+        ("tree_parents", step(&[3, 5], &[0, 0, 1, -1])),
+        ("tree_parents", step(&[3, 5], &[-1, 2, 1, -1])),
+        ("tree_parents", step(&[3, 5], &[-1, 0, 1, 2])),
+        ("tree_parents", step(&[3, 5], &[-1, -2, 1, -1])),
+        ("tree_parents", step(&[3, 5], &[-1, 0, i32::MAX, -1])),
+        // More rows than positions.
+        ("kv_lens", step(&[2, 5], &[-1, 0, 1, -1])),
+    ] {
+        refused("attention", argument, step.check(&plan))?;
+    }
+    refused("attention", "tree_parents", step(&[3, 5], &[-1, 0, 1, -1]).check(&plain))?;
+    // A step without parents is for masks without a tree, and the other way round.
+    let straight = step(&[3, 5], &[]).check(&plain)?;
+    let stream = &mut device.stream()?;
+    refused("attention", "step", device.attention_update(stream, &mut plan, &straight))?;
+    step(&[3, 5], &[-1, 0, 0, -1]).check(&plan).map(drop).map_err(Into::into)
+}
+
+fn sinks<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let spec = AttentionSpec::causal(4, kv());
+    let plain = device.attention_plan(&spec, &CAPACITY)?;
+    let with_sinks = device.attention_plan(&spec.with_sinks(Sinks::PerHead), &CAPACITY)?;
+    let cache = device.kv_cache(&kv(), 5)?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (q, out) = (tensor(DType::F32, &[0, 4, 8])?, tensor(DType::F32, &[0, 4, 6])?);
+    let (sinks, half) = (tensor(DType::F32, &[4])?, tensor(DType::F16, &[4])?);
+    let (few, flat) = (tensor(DType::F32, &[2])?, tensor(DType::F32, &[1, 4])?);
+    let args = |plan, sinks| AttentionArgs::<B> {
+        plan,
+        cache: &cache,
+        layer: 0,
+        q: &q.view,
+        out: &out.view,
+        sinks,
+        log_sum_exp: None,
+    };
+    for args in [
+        args(&plain, Some(&sinks.view)),
+        args(&with_sinks, None),
+        args(&with_sinks, Some(&half.view)),
+        args(&with_sinks, Some(&few.view)),
+        args(&with_sinks, Some(&flat.view)),
+    ] {
+        refused("attention", "sinks", args.check())?;
+    }
+    args(&with_sinks, Some(&sinks.view)).check().map(drop).map_err(Into::into)
+}
+
 fn tensors<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
     let mut plan = device.attention_plan(&AttentionSpec::causal(4, kv()), &CAPACITY)?;
-    let step = AttentionStep { cu_seqlens: &[0, 2, 3], kv_lens: &[2, 3], block_table: &[0, 9, 9, 1, 9, 9] };
+    let step = AttentionStep {
+        cu_seqlens: &[0, 2, 3],
+        kv_lens: &[2, 3],
+        block_table: &[0, 9, 9, 1, 9, 9],
+        tree_parents: &[],
+    };
     let step = step.check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     let cache = device.kv_cache(&kv(), 5)?;
@@ -113,6 +194,7 @@ fn tensors<B: Backend>(device: &B) -> Verdict {
         layer: 1,
         q: &q.view,
         out: &out.view,
+        sinks: None,
         log_sum_exp: Some(&lse.view),
     };
     plain().check()?;

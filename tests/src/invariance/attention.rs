@@ -9,7 +9,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
+    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask, Sinks, alibi_slopes},
     cache::{KvCacheInfo, KvFormat, KvSpec},
 };
 use std::ops::Range;
@@ -18,7 +18,11 @@ use std::ops::Range;
 const LENGTH: usize = 300;
 
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
-    vec![("chunks of 1, 16, 100 and all", chunks), ("alone and in company", company)]
+    vec![
+        ("chunks of 1, 16, 100 and all", chunks),
+        ("alone and in company", company),
+        ("rows that see all, among others and alone", bidirectional),
+    ]
 }
 
 fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
@@ -43,6 +47,14 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
         let spec = AttentionSpec::causal(3 * kv_heads, kv).with_kv_split(split);
         specs.push(spec.clone().with_soft_cap(cap));
         specs.push(spec.with_soft_cap(cap).with_mask(Mask::Sliding { window }));
+    }
+    // Chunks that begin within a part and at its edge; sinks and slopes.
+    for (kv_heads, split, chunk) in [(1, 256, 100), (2, 64, 128), (1, 16, 5)] {
+        let kv = KvSpec::new(1, kv_heads, 24).with_dtype(DType::F16).with_value_head_dim(20);
+        let spec = AttentionSpec::causal(3 * kv_heads, kv).with_kv_split(split);
+        specs.push(spec.clone().with_mask(Mask::Chunked { chunk }).with_sinks(Sinks::PerHead));
+        let biased = spec.with_alibi_slopes(alibi_slopes(3 * kv_heads)).with_sinks(Sinks::PerHead);
+        specs.push(if split == 256 { biased } else { biased.with_mask(Mask::Sliding { window: chunk }) });
     }
     let runs = |spec: &AttentionSpec| {
         !matches!(device.cache_supports(&spec.kv), Support::No(_))
@@ -80,19 +92,23 @@ fn step<B: Backend>(
     };
     let mut plan = device.attention_plan(spec, &capacity)?;
     let checked =
-        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table }.check(&plan)?;
+        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table, tree_parents: &[] }
+            .check(&plan)?;
     device.attention_update(stream, &mut plan, &checked)?;
     stream.reserve(device.attention_workspace(&plan))?;
     let q = Tensor::<B>::from_slice(stream, &q, &[total, spec.query_heads, spec.kv.head_dim])?;
     let dims = [total, spec.query_heads, spec.kv.value_head_dim];
     let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
     let lse = Guarded::<B>::output(stream, DType::F32, &dims[..2], Layout::Dense)?;
+    let sinks: Vec<f32> = (0..spec.query_heads).map(|head| head as f32 - 1.0).collect();
+    let sinks = Tensor::<B>::from_slice(stream, &sinks, &[spec.query_heads])?;
     let args = AttentionArgs {
         plan: &plan,
         cache: &filled.cache,
         layer: 0,
         q: &q,
         out: &out.view,
+        sinks: (spec.sinks == Sinks::PerHead).then_some(&sinks),
         log_sum_exp: Some(&lse.view),
     };
     device.attention(stream, args.check()?)?;
@@ -159,6 +175,28 @@ fn company<B: Backend>(device: &B) -> Verdict {
                 let alone = step(device, stream, &spec, all, std::slice::from_ref(part))?.concat();
                 same_bits(&format!("{spec:?}, {part:?} of {parts:?}"), together, &alone)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Rows that see everything: among others of their sequence, and beside other sequences.
+fn bidirectional<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    // One of them with each type of storage, and one with everything else.
+    let causal = specs(device).into_iter().filter(|spec| spec.mask == Mask::Causal).step_by(4);
+    for spec in causal {
+        let spec = spec.with_mask(Mask::Bidirectional);
+        let (tokens, filled) = sequences(device, stream, &spec, &[LENGTH, 40])?;
+        let all = (&tokens[..], &filled);
+        let whole = step(device, stream, &spec, all, &[(1, 0..40), (0, 0..LENGTH)])?;
+        let alone = step(device, stream, &spec, all, &[(0, 0..LENGTH)])?.concat();
+        same_bits(&format!("{spec:?} beside another sequence"), &whole[1], &alone)?;
+        // The last rows of a sequence see what they saw among all of its rows.
+        for rows in [1, 16, 100] {
+            let last = step(device, stream, &spec, all, &[(0, LENGTH - rows..LENGTH)])?.concat();
+            let among = &alone[alone.len() - last.len()..];
+            same_bits(&format!("{spec:?}, the last {rows} rows"), &last, among)?;
         }
     }
     Ok(())

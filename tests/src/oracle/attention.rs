@@ -3,7 +3,7 @@
 use crate::tolerance::{Bound, U, exponential, summing};
 use halite_kernels::attention::Mask;
 
-/// One sequence: its query rows are the last `q_len` of its positions.
+/// One sequence and some query rows of it.
 #[derive(Clone, Debug)]
 pub struct Sequence<'a> {
     /// `[q_len, query_heads, head_dim]`.
@@ -14,6 +14,8 @@ pub struct Sequence<'a> {
     pub v: &'a [f64],
     /// Query rows.
     pub q_len: usize,
+    /// The position of the first query row, `kv_len - q_len` in a step; the others follow it.
+    pub first: i64,
     /// Cached positions.
     pub kv_len: usize,
     /// Query heads.
@@ -30,25 +32,46 @@ pub struct Sequence<'a> {
     pub soft_cap: Option<f64>,
     /// Which positions a row sees.
     pub mask: Mask,
+    /// `[q_len]` with a tree.
+    pub tree_parents: &'a [i32],
+    /// `[query_heads]`, with linear biases.
+    pub alibi_slopes: Option<&'a [f32]>,
+    /// `[query_heads]`, with sinks.
+    pub sinks: Option<&'a [f64]>,
 }
 
-/// Whether a row at position `own` sees position `j`; an answer for the masks that the oracle knows.
-fn sees(mask: Mask, own: i64, j: usize) -> Option<bool> {
-    let distance = i128::from(own) - j as i128;
-    match mask {
+/// Whether a row sees position `j`; an answer for the masks that the oracle knows.
+fn sees(sequence: &Sequence<'_>, row: usize, j: usize) -> Option<bool> {
+    let distance = i128::from(sequence.first) + row as i128 - j as i128;
+    match sequence.mask {
         Mask::Causal => Some(distance >= 0),
+        Mask::Bidirectional => Some(true),
         Mask::Sliding { window } => Some(distance >= 0 && distance < window as i128),
+        Mask::Chunked { chunk } => {
+            let own = distance + j as i128;
+            Some(distance >= 0 && j as i128 / chunk as i128 == own / chunk as i128)
+        }
+        Mask::Tree => Some((j as i64) < sequence.first || descends(sequence, row as i64, j as i64)),
         _ => None,
     }
+}
+
+/// Whether a tree's row is the one at position `j` or has it among its ancestors.
+fn descends(sequence: &Sequence<'_>, mut row: i64, j: i64) -> bool {
+    while row >= 0 {
+        if sequence.first + row == j {
+            return true;
+        }
+        row = i64::from(sequence.tree_parents[row as usize]);
+    }
+    false
 }
 
 /// `(out [q_len, query_heads, value_head_dim], log_sum_exp [q_len, query_heads])`.
 pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
     let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
     for row in 0..sequence.q_len {
-        // May be negative: then the row sees nothing.
-        let own = sequence.kv_len as i64 - sequence.q_len as i64 + row as i64;
-        let sees: Option<Vec<bool>> = (0..sequence.kv_len).map(|j| sees(sequence.mask, own, j)).collect();
+        let sees: Option<Vec<bool>> = (0..sequence.kv_len).map(|j| sees(sequence, row, j)).collect();
         let visible = sees.map(|sees| (0..sequence.kv_len).filter(|&j| sees[j]).collect::<Vec<usize>>());
         for head in 0..sequence.query_heads {
             // A mask that the oracle does not know makes every comparison fail.
@@ -62,21 +85,30 @@ pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
     (out, log_sum_exp)
 }
 
+/// The score of one position, a linear bias included.
+fn score(sequence: &Sequence<'_>, q: &[f64], row: usize, head: usize, j: usize) -> Bound {
+    let &Sequence { head_dim, query_heads, kv_heads, scale, .. } = sequence;
+    let kv_head = head / (query_heads / kv_heads);
+    let k = &sequence.k[(j * kv_heads + kv_head) * head_dim..][..head_dim];
+    let score = Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale));
+    let score = sequence.soft_cap.map_or(score, |cap| score.soft_capped(cap));
+    let Some(slopes) = sequence.alibi_slopes else { return score };
+    let distance = (sequence.first + row as i64 - j as i64).unsigned_abs() as f64;
+    score.plus(Bound::exact(-f64::from(slopes[head])).times(Bound::exact(distance)))
+}
+
 fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) -> (Vec<Bound>, Bound) {
-    let &Sequence { head_dim, value_head_dim, query_heads, kv_heads, scale, .. } = sequence;
+    let &Sequence { head_dim, value_head_dim, query_heads, kv_heads, .. } = sequence;
+    let sink = sequence.sinks.map(|sinks| sinks[head]);
     if visible.is_empty() {
-        return (vec![Bound::exact(0.0); value_head_dim], Bound::exact(f64::NEG_INFINITY));
+        let lse = sink.unwrap_or(f64::NEG_INFINITY);
+        return (vec![Bound::exact(0.0); value_head_dim], Bound::exact(lse));
     }
     let kv_head = head / (query_heads / kv_heads);
     let q = &sequence.q[(row * query_heads + head) * head_dim..][..head_dim];
-    let scores: Vec<Bound> = visible
-        .iter()
-        .map(|j| {
-            let k = &sequence.k[(j * kv_heads + kv_head) * head_dim..][..head_dim];
-            let score = Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale));
-            sequence.soft_cap.map_or(score, |cap| score.soft_capped(cap))
-        })
-        .collect();
+    let mut scores: Vec<Bound> = visible.iter().map(|&j| score(sequence, q, row, head, j)).collect();
+    // A sink is a last position whose value is zero; one of minus infinity is none.
+    scores.extend(sink.filter(|&sink| sink != f64::NEG_INFINITY).map(Bound::exact));
     let largest = scores.iter().map(|score| score.value).fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = scores.iter().map(|score| (score.value - largest).exp()).collect();
     let total: f64 = weights.iter().sum();
@@ -89,14 +121,17 @@ fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) 
             score.error + U * distance.abs() + 2.0 * exponential(distance)
         })
         .collect();
-    let n = visible.len();
+    let n = scores.len();
     let mut relative_total = summing(n) + 8.0 * U;
     for (weight, relative) in weights.iter().zip(&relative) {
         relative_total += weight / total * relative;
     }
     let out = (0..value_head_dim)
         .map(|column| {
-            let v = |i: usize| sequence.v[(visible[i] * kv_heads + kv_head) * value_head_dim + column];
+            let v = |i: usize| {
+                let at = |&j: &usize| sequence.v[(j * kv_heads + kv_head) * value_head_dim + column];
+                visible.get(i).map_or(0.0, at)
+            };
             let value: f64 = (0..n).map(|i| weights[i] * v(i)).sum::<f64>() / total;
             let mut error = 0.0;
             for (i, weight) in weights.iter().enumerate() {

@@ -272,6 +272,7 @@ pub(crate) struct Plan {
     cu_seqlens: Vec<u32>,
     kv_lens: Vec<u32>,
     table: Vec<i32>,
+    tree_parents: Vec<i32>,
 }
 
 impl AttentionPlan for Plan {
@@ -338,26 +339,74 @@ impl Exact {
         Positions { k, v, kv_len }
     }
 
-    /// The mask of a row that is the last of `visible` positions.
-    fn mask(&self, spec: &AttentionSpec, visible: usize) -> Mask {
-        let Mask::Sliding { window } = spec.mask else { return spec.mask };
-        let first = visible.saturating_sub(window);
+    /// What is seen of the positions before `row.visible`.
+    fn mask(&self, spec: &AttentionSpec, row: &Row<'_>) -> Mask {
+        let window = match spec.mask {
+            Mask::Chunked { .. } if self.has(Fault::AttentionNoChunk) => return Mask::Causal,
+            Mask::Chunked { chunk } if self.has(Fault::AttentionChunkIsWindow) => {
+                return Mask::Sliding { window: chunk };
+            }
+            Mask::Causal if self.has(Fault::AttentionNoMask) => return Mask::Bidirectional,
+            // What a row of a tree does not see is left out of its keys.
+            Mask::Tree => return Mask::Bidirectional,
+            Mask::Sliding { window } => window,
+            mask => return mask,
+        };
+        let first = row.visible.saturating_sub(window);
         let window = match () {
             _ if self.has(Fault::AttentionNoWindow) => return Mask::Causal,
             _ if self.has(Fault::AttentionWindowOneMore) => window.saturating_add(1),
             // A window of 1 stays: none at all would be another fault.
             _ if self.has(Fault::AttentionWindowOneLess) => (window - 1).max(1),
             _ if self.has(Fault::AttentionWindowWholeParts) => {
-                window.max(visible - first / spec.kv_split * spec.kv_split)
+                window.max(row.visible - first / spec.kv_split * spec.kv_split)
             }
             _ => window,
         };
         Mask::Sliding { window }
     }
 
-    /// One query row: `q_len` is 1, and `kv_len` positions are visible.
-    fn row(&self, spec: &AttentionSpec, q: &[f64], keys: &Positions, visible: usize) -> (Vec<f64>, Vec<f64>) {
+    /// How many positions, from the first on, a row may see.
+    fn visible(&self, spec: &AttentionSpec, own: i64, kv_len: usize, rows: usize) -> usize {
+        let causal = (own + 1).max(0) as usize;
+        let visible = match spec.mask {
+            Mask::Bidirectional if self.has(Fault::AttentionBidirectionalIsCausal) => causal,
+            Mask::Bidirectional if self.has(Fault::AttentionNothingBeforeFirst) && own < 0 => 0,
+            Mask::Bidirectional => kv_len,
+            _ if self.has(Fault::AttentionNoMask) => kv_len,
+            _ => causal,
+        };
+        let less =
+            self.has(Fault::AttentionMaskOneLess) || (self.has(Fault::AttentionLosesLastKey) && rows == 1);
+        visible.saturating_sub(usize::from(less))
+    }
+
+    /// The positions that a row of a tree sees; `row` and its parents count from the step's first row.
+    fn of_tree(&self, keys: &Positions, spec: &AttentionSpec, parents: &[i32], row: usize) -> Positions {
         let kv = &spec.kv;
+        let (kd, vd) = (kv.kv_heads * kv.head_dim, kv.kv_heads * kv.value_head_dim);
+        let first = keys.kv_len - parents.len();
+        let mut own = vec![row];
+        let mut at = parents[row];
+        while at >= 0 {
+            own.push(at as usize);
+            at = if self.has(Fault::AttentionTreeParentOnly) { -1 } else { parents[at as usize] };
+        }
+        if self.has(Fault::AttentionTreeIsCausal) {
+            own = (0..=row).collect();
+        }
+        let seen: Vec<usize> = (0..first).chain(own.into_iter().map(|row| first + row)).collect();
+        Positions {
+            k: seen.iter().flat_map(|j| keys.k[j * kd..][..kd].to_vec()).collect(),
+            v: seen.iter().flat_map(|j| keys.v[j * vd..][..vd].to_vec()).collect(),
+            kv_len: seen.len(),
+        }
+    }
+
+    /// Output and log-sum-exp of one query row.
+    fn row(&self, spec: &AttentionSpec, keys: &Positions, row: &Row<'_>) -> (Vec<f64>, Vec<f64>) {
+        let kv = &spec.kv;
+        let visible = row.visible;
         let (kd, vd) = (kv.kv_heads * kv.head_dim, kv.kv_heads * kv.value_head_dim);
         // Only the last part of a split sequence.
         let start = match visible {
@@ -365,7 +414,7 @@ impl Exact {
             _ if self.has(Fault::AttentionForgetsParts) => (visible - 1) / spec.kv_split * spec.kv_split,
             _ => 0,
         };
-        let mut q = q.to_vec();
+        let mut q = row.q.to_vec();
         if self.has(Fault::AttentionHeadsInterleaved) {
             let (group, dim) = (spec.group(), kv.head_dim);
             let turned = |head: usize| head % group * kv.kv_heads + head / group;
@@ -379,26 +428,61 @@ impl Exact {
             // scale · cap · tanh(x / cap) is what a cap of scale · cap makes of the scaled score.
             *cap *= f64::from(spec.scale);
         }
+        let mut slopes = spec.alibi_slopes.clone();
+        if let Some(slopes) = &mut slopes
+            && self.has(Fault::AttentionAlibiNextHead)
+        {
+            slopes.rotate_left(1);
+        }
+        let from_last = self.has(Fault::AttentionAlibiFromLast) && spec.alibi_slopes.is_some();
+        let own = if from_last { keys.kv_len as i64 - 1 } else { row.own };
         let (out, lse) = attend(&Sequence {
             q: &q,
             k: &keys.k[start * kd..visible * kd],
             v: &keys.v[start * vd..visible * vd],
             q_len: 1,
             kv_len: visible - start,
+            first: own - start as i64,
             query_heads: spec.query_heads,
             kv_heads: kv.kv_heads,
             head_dim: kv.head_dim,
             value_head_dim: kv.value_head_dim,
             scale,
             soft_cap,
-            mask: self.mask(spec, visible),
+            mask: self.mask(spec, row),
+            tree_parents: &[],
+            alibi_slopes: slopes.as_deref(),
+            sinks: row.sinks,
         });
-        let (mut out, lse) = (values(out), values(lse));
+        let (mut out, mut lse) = (values(out), values(lse));
+        if let Some(sinks) = row.sinks {
+            for (head, &sink) in sinks.iter().enumerate() {
+                // What the sink's term makes of the denominator.
+                let share = (sink - lse[head]).exp();
+                if self.has(Fault::AttentionSinkInLogOnly) && share < 1.0 {
+                    let out = &mut out[head * kv.value_head_dim..][..kv.value_head_dim];
+                    out.iter_mut().for_each(|y| *y /= 1.0 - share);
+                }
+                if self.has(Fault::AttentionSinkNotInLog) {
+                    lse[head] += (1.0 - share).ln();
+                }
+            }
+        }
         if self.has(Fault::AttentionUnseenTimesZero) && keys.v[..visible * vd].iter().any(|v| v.is_nan()) {
             out.iter_mut().for_each(|y| *y += f64::NAN);
         }
         (out, lse)
     }
+}
+
+/// A query row.
+struct Row<'a> {
+    q: &'a [f64],
+    /// Its position.
+    own: i64,
+    /// Positions that it may see, from the first on.
+    visible: usize,
+    sinks: Option<&'a [f64]>,
 }
 
 impl Attention for Exact {
@@ -411,7 +495,14 @@ impl Attention for Exact {
     fn attention_plan(&self, spec: &AttentionSpec, capacity: &AttentionCapacity) -> Result<Plan> {
         spec.check()?;
         let (spec, capacity) = (spec.clone(), *capacity);
-        Ok(Plan { spec, capacity, cu_seqlens: vec![0], kv_lens: Vec::new(), table: Vec::new() })
+        Ok(Plan {
+            spec,
+            capacity,
+            cu_seqlens: vec![0],
+            kv_lens: Vec::new(),
+            table: Vec::new(),
+            tree_parents: Vec::new(),
+        })
     }
 
     fn attention_workspace(&self, _: &Plan) -> u64 {
@@ -428,29 +519,32 @@ impl Attention for Exact {
         plan.cu_seqlens = step.cu_seqlens.to_vec();
         plan.kv_lens = step.kv_lens.to_vec();
         plan.table = step.block_table.to_vec();
+        plan.tree_parents = step.tree_parents.to_vec();
         Ok(())
     }
 
     fn attention(&self, _: &mut Queue, args: Checked<AttentionArgs<'_, Self>>) -> Result<()> {
         let spec = &args.plan.spec;
         let width = spec.query_heads * spec.kv.head_dim;
-        let q = read(args.q);
+        let (q, sinks) = (read(args.q), args.sinks.map(read));
         let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
         for (sequence, ends) in args.plan.cu_seqlens.windows(2).enumerate() {
             let rows = ends[0] as usize..ends[1] as usize;
             let keys = self.positions(&args, sequence);
             for row in rows.clone() {
                 let own = keys.kv_len as i64 - rows.len() as i64 + (row - rows.start) as i64;
-                let mut visible = (own + 1).max(0) as usize;
-                if self.has(Fault::AttentionNoMask) {
-                    visible = keys.kv_len;
-                }
-                if self.has(Fault::AttentionMaskOneLess)
-                    || (self.has(Fault::AttentionLosesLastKey) && rows.len() == 1)
-                {
-                    visible = visible.saturating_sub(1);
-                }
-                let (mut row_out, mut lse) = self.row(spec, &q[row * width..][..width], &keys, visible);
+                let seen;
+                let (keys, visible) = match spec.mask {
+                    Mask::Tree => {
+                        let parents = &args.plan.tree_parents[rows.clone()];
+                        seen = self.of_tree(&keys, spec, parents, row - rows.start);
+                        (&seen, seen.kv_len)
+                    }
+                    _ => (&keys, self.visible(spec, own, keys.kv_len, rows.len())),
+                };
+                let q = &q[row * width..][..width];
+                let row = Row { q, own, visible, sinks: sinks.as_deref() };
+                let (mut row_out, mut lse) = self.row(spec, keys, &row);
                 if visible == 0 && self.has(Fault::AttentionEmptyIsNan) {
                     row_out.iter_mut().for_each(|y| *y = f64::NAN);
                 }

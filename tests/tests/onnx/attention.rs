@@ -114,6 +114,7 @@ impl Entry {
                 v: &self.v.values[..kv_len * self.v.heads * self.v.dim],
                 q_len,
                 kv_len,
+                first: kv_len as i64 - q_len as i64,
                 query_heads: self.q.heads,
                 kv_heads: self.k.heads,
                 head_dim: self.k.dim,
@@ -121,6 +122,9 @@ impl Entry {
                 scale: f64::from(self.scale),
                 soft_cap: self.soft_cap.map(f64::from),
                 mask: Mask::Causal,
+                tree_parents: &[],
+                alibi_slopes: None,
+                sinks: None,
             });
             out.extend(y.into_iter().map(|y| y.rounded(DType::F32)));
             start += q_len;
@@ -175,13 +179,25 @@ pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
         }
         let kv_lens: Vec<u32> = sequences.iter().map(|sequence| sequence.1 as u32).collect();
         let block_table: Vec<i32> = (0..blocks as i32).collect::<Vec<_>>().repeat(sequences.len());
-        let step = AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &block_table };
+        let step = AttentionStep {
+            cu_seqlens: &cu_seqlens,
+            kv_lens: &kv_lens,
+            block_table: &block_table,
+            tree_parents: &[],
+        };
         let step = step.check(&plan)?;
         device.attention_update(stream, &mut plan, &step)?;
         let dims = [entry.y.tokens, entry.y.heads, entry.y.dim];
         let out = Tensor::<B>::new(device, DType::F32, &dims)?;
-        let args =
-            AttentionArgs { plan: &plan, cache: &cache, layer: 0, q: &q, out: &out, log_sum_exp: None };
+        let args = AttentionArgs {
+            plan: &plan,
+            cache: &cache,
+            layer: 0,
+            q: &q,
+            out: &out,
+            sinks: None,
+            log_sum_exp: None,
+        };
         device.attention(stream, args.check()?)?;
         let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
         judge(&fixture.name, &dims, &got, &crate::around(&entry.y.values, &entry.expected()))?;

@@ -44,11 +44,20 @@ fn decode(device: &Cpu) -> Result<Vec<f32>> {
         AttentionCapacity { max_tokens: 1, max_sequences: 1, max_blocks_per_sequence: 3, cache_blocks: 4 };
     let mut plan = device.attention_plan(&AttentionSpec::causal(1, kv), &capacity)?;
     stream.reserve(device.attention_workspace(&plan))?;
-    let step = AttentionStep { cu_seqlens: &[0, 1], kv_lens: &[5], block_table: &BLOCKS }.check(&plan)?;
+    let step = AttentionStep { cu_seqlens: &[0, 1], kv_lens: &[5], block_table: &BLOCKS, tree_parents: &[] }
+        .check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     let q = Tensor::from_slice(stream, &QUERY, &[1, 1, 2])?;
     let out = Tensor::new(device, DType::F32, &[1, 1, 2])?;
-    let args = AttentionArgs { plan: &plan, cache: &cache, layer: 0, q: &q, out: &out, log_sum_exp: None };
+    let args = AttentionArgs {
+        plan: &plan,
+        cache: &cache,
+        layer: 0,
+        q: &q,
+        out: &out,
+        sinks: None,
+        log_sum_exp: None,
+    };
     device.attention(stream, args.check()?)?;
     out.to_vec(stream)
 }

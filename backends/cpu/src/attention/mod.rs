@@ -4,6 +4,7 @@
 //! a row of it sees from left to right: its `source` fills a part once (`stage` widens what a cache holds), `tile` puts
 //! up to 12 rows at a time against it, `state` is what they know so far. Prefill, chunks and decode take the same path, and which thread takes which task is free.
 
+mod alibi;
 pub(crate) mod latent;
 mod plan;
 #[cfg(test)]
@@ -14,13 +15,14 @@ pub(crate) mod state;
 mod stored;
 mod task;
 pub(crate) mod tile;
+mod visible;
 
 use crate::{
     cache::Kind,
     device::Cpu,
     linear::output::OutputRows,
     stream::CpuStream,
-    view::{Writer, read, with_float, write},
+    view::{Reader, Writer, read, with_float, write},
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
@@ -62,8 +64,10 @@ impl Attention for Cpu {
             return Support::No(format!("kv_split {}: at most {MAX_PART}", spec.kv_split));
         }
         match spec.mask {
-            Mask::Causal | Mask::Sliding { .. } => Support::Native,
-            other => Support::No(format!("{other:?}: causal and sliding masks are built")),
+            Mask::Causal | Mask::Bidirectional | Mask::Sliding { .. } | Mask::Chunked { .. } | Mask::Tree => {
+                Support::Native
+            }
+            other => Support::No(format!("{other:?}: not built")),
         }
     }
 
@@ -96,7 +100,8 @@ impl Attention for Cpu {
         if args.plan.tokens() == 0 {
             return Ok(());
         }
-        let rows = QueryRows { q: args.q, out: args.out, log_sum_exp: args.log_sum_exp };
+        let AttentionArgs { q, out, sinks, log_sum_exp, .. } = *args;
+        let rows = QueryRows { q, out, sinks, log_sum_exp };
         let (cache, n) = (args.cache, args.layer);
         if cache.spec().values == KvValues::KeyPrefix {
             let (memory, bytes) = cache.elements(Kind::Keys, n);
@@ -138,6 +143,8 @@ pub(crate) struct QueryRows<'a> {
     pub(crate) q: &'a Tensor<Cpu>,
     /// `[tokens, query_heads, value_head_dim]`
     pub(crate) out: &'a Tensor<Cpu>,
+    /// `[query_heads]`
+    pub(crate) sinks: Option<&'a Tensor<Cpu>>,
     /// `[tokens, query_heads]`
     pub(crate) log_sum_exp: Option<&'a Tensor<Cpu>>,
 }
@@ -158,6 +165,7 @@ impl Cpu {
         let free =
             Mutex::new(bytemuck::cast_slice_mut(scratch).chunks_mut(shape.lines()).collect::<Vec<_>>());
         let q = read::<f32>(tensors.q)?;
+        let sinks = tensors.sinks.map(read::<f32>).transpose()?;
         let mut out = write::<f32>(tensors.out)?;
         let mut log_sum_exp = tensors.log_sum_exp.map(write::<f32>).transpose()?;
         let heads = out.rows.inner_stride;
@@ -176,9 +184,11 @@ impl Cpu {
                 shape,
                 task,
                 table,
+                visible: plan.visible(task),
                 source,
                 q: q.data(),
                 q_rows: q.rows,
+                sinks: sinks.as_ref().map(Reader::data),
                 out,
                 head_stride: heads,
                 log_sum_exp,

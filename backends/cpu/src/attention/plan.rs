@@ -1,6 +1,6 @@
 //! A plan: a step's tables, cut into tasks.
 
-use super::task::TaskShape;
+use super::{task::TaskShape, visible::Visible};
 use halite_hal::{Error, Result};
 use halite_kernels::attention::{AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep};
 use std::ops::Range;
@@ -12,6 +12,7 @@ pub struct CpuAttentionPlan {
     pub(super) capacity: AttentionCapacity,
     kv_lens: Vec<u32>,
     pub(super) block_table: Vec<i32>,
+    tree_parents: Vec<i32>,
     pub(super) tasks: Vec<Task>,
     tokens: usize,
     cut: TaskCut,
@@ -33,9 +34,8 @@ pub(super) struct Task {
     pub(super) kv_head: usize,
     /// Rows of the step's query tensor.
     pub(super) tokens: Range<usize>,
-    /// Positions of the cache up to the first token's own; each next token has one more. Negative where the first
-    /// tokens see nothing.
-    pub(super) first_visible: i64,
+    /// Rows of the step that are the sequence's.
+    rows: Range<usize>,
 }
 
 impl AttentionPlan for CpuAttentionPlan {
@@ -60,6 +60,7 @@ impl CpuAttentionPlan {
             capacity: *capacity,
             kv_lens: Vec::new(),
             block_table: Vec::new(),
+            tree_parents: Vec::new(),
             tasks: Vec::new(),
             tokens: 0,
             cut,
@@ -68,6 +69,20 @@ impl CpuAttentionPlan {
 
     fn task_tokens(&self) -> usize {
         (self.cut.rows / self.spec.group()).max(1)
+    }
+
+    /// What the tokens of a task see.
+    pub(super) fn visible(&self, task: &Task) -> Visible<'_> {
+        let kv_len = self.kv_lens[task.sequence] as usize;
+        let step_first = kv_len as i64 - task.rows.len() as i64;
+        Visible {
+            mask: self.spec.mask,
+            kv_len,
+            first: step_first + (task.tokens.start - task.rows.start) as i64,
+            step_first,
+            // Empty where the mask is no tree.
+            parents: self.tree_parents.get(task.rows.clone()).unwrap_or_default(),
+        }
     }
 
     pub(super) fn task_shape(&self) -> TaskShape {
@@ -96,17 +111,17 @@ impl CpuAttentionPlan {
         self.kv_lens.extend_from_slice(step.kv_lens);
         self.block_table.clear();
         self.block_table.extend_from_slice(step.block_table);
+        self.tree_parents.clear();
+        self.tree_parents.extend_from_slice(step.tree_parents);
         let per_task = self.task_tokens();
         self.tasks.clear();
-        for (sequence, (bounds, &kv_len)) in step.cu_seqlens.windows(2).zip(step.kv_lens).enumerate() {
+        for (sequence, bounds) in step.cu_seqlens.windows(2).enumerate() {
             let (start, end) = (bounds[0] as usize, bounds[1] as usize);
-            let first_visible = i64::from(kv_len) - (end - start) as i64 + 1;
             // Late tokens see most, or as much as others: their tasks go first, so that the last ones to be claimed are short.
             for first in (start..end).step_by(per_task).rev() {
                 let tokens = first..end.min(first + per_task);
-                let first_visible = first_visible + (first - start) as i64;
                 for kv_head in 0..self.spec.kv.kv_heads {
-                    self.tasks.push(Task { sequence, kv_head, tokens: tokens.clone(), first_visible });
+                    self.tasks.push(Task { sequence, kv_head, tokens: tokens.clone(), rows: start..end });
                 }
             }
         }

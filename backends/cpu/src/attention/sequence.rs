@@ -108,7 +108,7 @@ impl Kernel for Finish<'_, '_> {
     type Output = f32;
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> f32 {
-        self.0.finish(isa, self.1, self.2)
+        self.0.finish(isa, self.1, None, self.2)
     }
 }
 
@@ -159,7 +159,9 @@ pub(crate) fn attend(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cu
                     queries: &queries,
                     scale,
                     soft_cap: s.soft_cap,
+                    alibi: None,
                     visible: &visible,
+                    gaps: None,
                     scores: &mut scores,
                     state,
                 });

@@ -108,17 +108,34 @@ impl<'a> State<'a> {
 
     /// Writes `o / l` of one row to `out` (`[v_dim]`) and returns the natural logarithm of its sum of exponentials,
     /// `m + ln l`. A row that saw nothing is exactly 0 and minus infinity.
+    ///
+    /// A sink is a last position whose value is zero: `m' = max(m, sink)`, `l' = l e^(m - m') + e^(sink - m')` and
+    /// `o' = o e^(m - m')`.
     #[inline(always)]
-    pub(crate) fn finish<I: Isa, T: StoredFloat>(&self, isa: I, row: usize, out: &mut [T]) -> f32 {
-        let (m, l) = (self.m[row], self.l[row]);
+    pub(crate) fn finish<I: Isa, T: StoredFloat>(
+        &self,
+        isa: I,
+        row: usize,
+        sink: Option<f32>,
+        out: &mut [T],
+    ) -> f32 {
+        let (mut m, mut l) = (self.m[row], self.l[row]);
         if l == 0.0 {
             out.fill(T::ZERO);
-            return f32::NEG_INFINITY;
+            return sink.unwrap_or(f32::NEG_INFINITY);
+        }
+        let mut factor = 1.0;
+        if let Some(sink) = sink {
+            let top = m.max(sink);
+            let mut factors = [0.0; LANES];
+            isa.store(math::exp(isa, isa.load_partial(&[m - top, sink - top])), &mut factors);
+            factor = factors[0];
+            (m, l) = (top, l * factor + factors[1]);
         }
         let o = &self.o[row * self.stride..][..self.stride];
-        let sum = isa.splat(l);
+        let (sum, factor) = (isa.splat(l), isa.splat(factor));
         for (o, out) in o.as_chunks::<LANES>().0.iter().zip(out.chunks_mut(LANES)) {
-            T::store_partial(isa, isa.div(isa.load(o), sum), out);
+            T::store_partial(isa, isa.div(isa.mul(isa.load(o), factor), sum), out);
         }
         let mut log = [0.0; LANES];
         isa.store(math::ln(isa, sum), &mut log);

@@ -1,18 +1,20 @@
 //! One task: a KV head of a sequence, and some of its query rows.
 
 use super::{
+    alibi::Alibi,
     plan::Task,
     source::{Piece, Source, Staged, pieces},
     stage::{Part, PartShape, stage_query},
     state::{Line, MAX_ROWS, State},
-    tile::{PartTile, SCORE_LINES},
+    tile::{Gaps, PartTile, SCORE_LINES},
+    visible::{PartLanes, Visible},
 };
 use crate::{
     linear::output::OutputRows,
     simd::{Isa, Kernel},
     view::Rows,
 };
-use halite_kernels::attention::{AttentionSpec, Mask};
+use halite_kernels::attention::AttentionSpec;
 use std::ops::Range;
 
 /// Sizes of a task's scratch memory.
@@ -66,10 +68,13 @@ pub(super) struct Attend<'a, 'o, S> {
     pub(super) task: &'a Task,
     /// The sequence's row of the block table.
     pub(super) table: &'a [i32],
+    pub(super) visible: Visible<'a>,
     /// Its keys and values.
     pub(super) source: &'a S,
     pub(super) q: &'a [f32],
     pub(super) q_rows: Rows,
+    /// `[query_heads]`
+    pub(super) sinks: Option<&'a [f32]>,
     /// `[tokens, query_heads · value_head_dim]`
     pub(super) out: OutputRows<'o, f32>,
     /// Elements of `out` from a head to the next.
@@ -102,25 +107,31 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
             State::new(tile.len(), shape.part.v_dim(), lines).clear();
         }
 
-        // From the first row's first position to the last row's last.
-        let seen = self.visible(0).start..self.visible(rows.saturating_sub(1)).end;
+        let last = self.task.tokens.len().saturating_sub(1);
+        // From the first token's first position to the last token's last.
+        let seen = self.visible.range(0).start..self.visible.range(last).end;
         for piece @ Piece { start, len, .. } in pieces(seen, shape.part.positions()) {
             let mut part = Part::new(shape.part, part_lines);
             let staged = Staged { table: self.table, kv_head: self.task.kv_head, piece };
             self.source.stage(isa, staged, &mut part, &mut *staging);
-            for (tile, lines) in self.tiles(states) {
+            for (tile, state) in self.tiles(states) {
                 let visible: [Range<usize>; MAX_ROWS] = std::array::from_fn(|row| {
-                    let visible = self.visible(tile.start + row);
+                    let visible = self.visible.range((tile.start + row) / group);
                     visible.start.saturating_sub(start)..visible.end.saturating_sub(start).min(len)
                 });
+                let alibi = self.alibi(tile.start, start);
+                let mut lanes: [PartLanes; MAX_ROWS] = Default::default();
+                let gaps = self.gaps(tile.clone(), start..start + len, &mut lanes);
                 let tile_rows = PartTile {
                     part: &part,
                     queries: &queries[tile.start * head_dim..tile.end * head_dim],
                     scale: self.spec.scale,
                     soft_cap: self.spec.soft_cap,
+                    alibi: alibi.as_ref().map(|alibi| &alibi[..tile.len()]),
                     visible: &visible[..tile.len()],
+                    gaps,
                     scores: &mut *scores,
-                    state: &mut State::new(tile.len(), shape.part.v_dim(), lines),
+                    state: &mut State::new(tile.len(), shape.part.v_dim(), state),
                 };
                 tile_rows.run_tile(isa);
             }
@@ -137,15 +148,31 @@ impl<S: Source> Attend<'_, '_, S> {
         self.task.kv_head * group + row % group
     }
 
-    /// Positions that a row sees. Neither end decreases from a row to the next.
-    fn visible(&self, row: usize) -> Range<usize> {
-        let end = self.task.first_visible + (row / self.spec.group()) as i64;
-        let end = usize::try_from(end).unwrap_or(0);
-        match self.spec.mask {
-            Mask::Sliding { window } => end.saturating_sub(window)..end,
-            // The backend plans for no mask that it does not know.
-            _ => 0..end,
+    /// The biases of the rows from `first` on, for a part that begins at `start`.
+    fn alibi(&self, first: usize, start: usize) -> Option<[Alibi; MAX_ROWS]> {
+        let slopes = self.spec.alibi_slopes.as_deref()?;
+        Some(std::array::from_fn(|row| Alibi {
+            slope: slopes[self.query_head(first + row)],
+            own: self.visible.position((first + row) / self.spec.group()) - start as i64,
+        }))
+    }
+
+    /// What the rows of a tile miss in a part; `lanes` has room for it.
+    fn gaps<'l>(
+        &self,
+        tile: Range<usize>,
+        part: Range<usize>,
+        lanes: &'l mut [PartLanes; MAX_ROWS],
+    ) -> Option<Gaps<'l>> {
+        if !self.visible.has_gaps(part.end) {
+            return None;
         }
+        let lanes = &mut lanes[..tile.len()];
+        for (row, lanes) in tile.zip(lanes.iter_mut()) {
+            *lanes = self.visible.lanes(row / self.spec.group(), part.start);
+        }
+        let from = (self.visible.step_first - part.start as i64).max(0) as usize;
+        Some(Gaps { from, lanes })
     }
 
     /// The rows of each tile, and the lines of its state.
@@ -166,7 +193,8 @@ impl<S: Source> Attend<'_, '_, S> {
             for row in tile.clone() {
                 let (token, head) = (self.task.tokens.start + row / group, self.query_head(row));
                 let out = self.out.segment(token, head * self.head_stride, v_dim);
-                let log_sum_exp = state.finish(isa, row - tile.start, out);
+                let sink = self.sinks.map(|sinks| sinks[head]);
+                let log_sum_exp = state.finish(isa, row - tile.start, sink, out);
                 if let Some(to) = &mut self.log_sum_exp {
                     to.segment(token, head, 1)[0] = log_sum_exp;
                 }

@@ -1,7 +1,8 @@
 //! Up to 12 query rows against one part of the keys and values.
 //!
 //! ```text
-//! s = (sum q[d] k[d]) scale     s = cap tanh(s / cap), with a soft-cap     m = max s     p = e^(s - m)     l = sum p     o = sum p v
+//! s = (sum q[d] k[d]) scale     s = cap tanh(s / cap), with a soft-cap     s = s - slope |j - own|, with linear biases
+//! m = max s     p = e^(s - m)     l = sum p     o = sum p v
 //! ```
 //!
 //! over the positions that a row sees, starting from nothing, and then merged into the row's state. The bits of a row
@@ -13,8 +14,10 @@
 use std::ops::Range;
 
 use super::{
+    alibi::{Alibi, Bias},
     stage::{CHUNK, MAX_PART, Part},
     state::{Factors, Line, MAX_ROWS, State},
+    visible::PartLanes,
 };
 use crate::simd::{Isa, Kernel, LANES, Mask, SoftCap, first_lanes, math};
 
@@ -35,12 +38,33 @@ pub(crate) struct PartTile<'a, 's> {
     pub(crate) scale: f32,
     /// Bounds the scores.
     pub(crate) soft_cap: Option<f32>,
-    /// `[rows]`: the positions within the part that a row sees; an empty range for none.
+    /// `[rows]`, for linear biases.
+    pub(crate) alibi: Option<&'a [Alibi]>,
+    /// `[rows]`: the first and the last position within the part that a row sees; an empty range for none.
     pub(crate) visible: &'a [Range<usize>],
+    /// Where rows may miss positions between their first and their last.
+    pub(crate) gaps: Option<Gaps<'a>>,
     /// At least [`SCORE_LINES`], of any content.
     pub(crate) scores: &'a mut [Line],
     /// The states of these rows.
     pub(crate) state: &'a mut State<'s>,
+}
+
+/// Which positions between the first and the last a row sees.
+#[derive(Clone, Copy)]
+pub(crate) struct Gaps<'a> {
+    /// The first position within the part that a row may miss.
+    pub(crate) from: usize,
+    /// `[rows]`
+    pub(crate) lanes: &'a [PartLanes],
+}
+
+impl Gaps<'_> {
+    /// Whether a row sees a position of the part.
+    #[inline(always)]
+    fn sees(&self, row: usize, position: usize) -> bool {
+        self.lanes[row][position / LANES] >> (position % LANES) & 1 == 1
+    }
 }
 
 impl Kernel for PartTile<'_, '_> {
@@ -63,7 +87,9 @@ impl PartTile<'_, '_> {
         assert!(rows <= MAX_ROWS && rows == self.state.rows(), "{rows} rows of {}", self.state.rows());
         assert_eq!(self.queries.len(), rows * shape.head_dim(), "queries of {rows} rows");
         assert!(self.visible.iter().all(|seen| seen.is_empty() || seen.end <= shape.positions()));
-        let Some(span) = span(self.visible) else { return };
+        assert!(self.alibi.is_none_or(|alibi| alibi.len() == rows));
+        assert!(self.gaps.is_none_or(|gaps| gaps.lanes.len() == rows));
+        let Some(span) = span(self.visible, self.gaps) else { return };
         macro_rules! call {
             ($($rows:literal x $wide:literal),*) => {
                 match rows {
@@ -84,13 +110,28 @@ struct Span {
     all: Range<usize>,
 }
 
-fn span(visible: &[Range<usize>]) -> Option<Span> {
+fn span(visible: &[Range<usize>], gaps: Option<Gaps<'_>>) -> Option<Span> {
     let live = || visible.iter().filter(|seen| !seen.is_empty());
     let any = live().map(|seen| seen.start).min()?..live().map(|seen| seen.end).max()?;
     let all = live().map(|seen| seen.start).max()?..live().map(|seen| seen.end).min()?;
+    let all = all.start..all.end.min(gaps.map_or(usize::MAX, |gaps| gaps.from));
     // Where nothing is common, everything from the first position on goes row by row.
     let all = if all.is_empty() { any.start..any.start } else { all };
     Some(Span { any, all })
+}
+
+/// What the rows of a tile see.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    visible: &'a [Range<usize>],
+    gaps: Option<Gaps<'a>>,
+}
+
+impl Seen<'_> {
+    #[inline(always)]
+    fn sees(&self, row: usize, position: usize) -> bool {
+        self.visible[row].contains(&position) && self.gaps.is_none_or(|gaps| gaps.sees(row, position))
+    }
 }
 
 /// A tile of `ROWS` rows that takes `WIDE` times 32 positions or value columns at once.
@@ -105,7 +146,7 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Self { span, tile } = self;
-        let PartTile { part, queries, scale, soft_cap, visible, scores, state } = tile;
+        let PartTile { part, queries, scale, soft_cap, alibi, visible, gaps, scores, state } = tile;
         let scores: &mut [f32] = bytemuck::cast_slice_mut(&mut scores[..SCORE_LINES]);
         let groups = span.any.start / LANES..span.any.end.div_ceil(LANES);
 
@@ -128,21 +169,25 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
                 if let Some(cap) = soft_cap {
                     isa.call(SoftCap { cap, values: &mut scores[seen.clone()] });
                 }
-                (m[r], l[r]) = softmax(isa, seen, scores);
+                if let Some(alibi) = alibi {
+                    isa.call(Bias { alibi: alibi[r], first: seen.start, scores: &mut scores[seen.clone()] });
+                }
+                (m[r], l[r]) = softmax(isa, seen, gaps.map(|gaps| &gaps.lanes[r]), scores);
             }
         }
 
         let factors = state.merge_sums(isa, &m, &l);
         let (outputs, stride) = state.outputs();
         let chunks = part.shape().chunks();
+        let seen = Seen { visible, gaps };
         let mut chunk = 0;
         while chunk < chunks {
             let wide = if chunk + WIDE <= chunks { WIDE } else { 1 };
             if wide == WIDE {
-                let sums = weigh::<I, ROWS, WIDE>(isa, part, &span, visible, chunk, scores);
+                let sums = weigh::<I, ROWS, WIDE>(isa, part, &span, seen, chunk, scores);
                 merge(isa, &factors, &sums, &mut outputs[chunk * CHUNK..], stride);
             } else {
-                let sums = weigh::<I, ROWS, 1>(isa, part, &span, visible, chunk, scores);
+                let sums = weigh::<I, ROWS, 1>(isa, part, &span, seen, chunk, scores);
                 merge(isa, &factors, &sums, &mut outputs[chunk * CHUNK..], stride);
             }
             chunk += wide;
@@ -220,14 +265,18 @@ fn lanes(seen: &Range<usize>, start: usize) -> Mask {
 /// Turns a row's scores into `e^(s - m)` and returns `m` and their sum. NaN scores are passed over by the maximum and
 /// reach the sum.
 #[inline(always)]
-fn softmax<I: Isa>(isa: I, seen: &Range<usize>, scores: &mut [f32]) -> (f32, f32) {
+fn softmax<I: Isa>(isa: I, seen: &Range<usize>, gaps: Option<&PartLanes>, scores: &mut [f32]) -> (f32, f32) {
     let groups = seen.start / LANES..seen.end.div_ceil(LANES);
     let scores = &mut scores.as_chunks_mut::<LANES>().0[groups.clone()];
-    let first = groups.start * LANES;
+    let first = groups.start;
+    let lanes = |i: usize| {
+        let group = first + i;
+        lanes(seen, group * LANES) & gaps.map_or(Mask::MAX, |gaps| gaps[group])
+    };
     let none = isa.splat(f32::NEG_INFINITY);
     let mut top = none;
     for (i, s) in scores.iter().enumerate() {
-        let s = isa.select(lanes(seen, first + i * LANES), isa.load(s), none);
+        let s = isa.select(lanes(i), isa.load(s), none);
         top = isa.max(s, top);
     }
     let m = isa.max_lane(top);
@@ -236,7 +285,7 @@ fn softmax<I: Isa>(isa: I, seen: &Range<usize>, scores: &mut [f32]) -> (f32, f32
     let mut sum = isa.splat(0.0);
     for (i, s) in scores.iter_mut().enumerate() {
         let p = math::exp(isa, isa.sub(isa.load(s), shift));
-        sum = isa.add(sum, isa.select(lanes(seen, first + i * LANES), p, isa.splat(0.0)));
+        sum = isa.add(sum, isa.select(lanes(i), p, isa.splat(0.0)));
         isa.store(p, s);
     }
     (m, isa.sum(sum))
@@ -248,16 +297,16 @@ fn weigh<I: Isa, const ROWS: usize, const WIDE: usize>(
     isa: I,
     part: &Part<'_>,
     span: &Span,
-    visible: &[Range<usize>],
+    seen: Seen<'_>,
     chunk: usize,
     weights: &[f32],
 ) -> [[[[f32; LANES]; 2]; ROWS]; WIDE] {
     let positions = part.shape().positions();
     let len = positions * CHUNK;
     let values = &part.values()[chunk * len..][..WIDE * len];
-    assert!(weights.len() >= ROWS * STRIDE && visible.len() >= ROWS);
+    assert!(weights.len() >= ROWS * STRIDE && seen.visible.len() >= ROWS);
     assert!(span.any.end <= positions && span.all.end <= positions);
-    let from = Weighed { values, len, weights, visible };
+    let from = Weighed { values, len, weights, seen };
     let mut acc = [[[isa.splat(0.0); 2]; ROWS]; WIDE];
     // SAFETY: what `Weighed` asks for was asserted above.
     unsafe {
@@ -283,7 +332,7 @@ struct Weighed<'a> {
     values: &'a [f32],
     len: usize,
     weights: &'a [f32],
-    visible: &'a [Range<usize>],
+    seen: Seen<'a>,
 }
 
 impl Weighed<'_> {
@@ -321,7 +370,7 @@ impl Weighed<'_> {
                 // SAFETY: the caller's promise.
                 let v = unsafe { self.value(isa, w, j) };
                 for (r, acc) in acc.iter_mut().enumerate() {
-                    let mask = if self.visible[r].contains(&j) { Mask::MAX } else { 0 };
+                    let mask = if self.seen.sees(r, j) { Mask::MAX } else { 0 };
                     // SAFETY: the caller's promise.
                     let p = unsafe { self.weight(isa, r, j) };
                     *acc = [
