@@ -7,7 +7,7 @@
 //! | family | what it does |
 //! |---|---|
 //! | [`attention`] | attention over a paged KV cache: prefill, chunks and decode in one call |
-//! | [`linear`] | matrix products with packed weights: F32, F16, BF16, W8A8 |
+//! | [`linear`] | matrix products with packed weights: F32, F16, BF16, INT8, 4 bits |
 //! | [`quantize`] | rows to INT8 with a scale per token |
 //! | [`norm`] | RMS and layer norm, with residual and quantisation fused |
 //! | [`rope`] | rotary position embedding |

@@ -36,8 +36,8 @@
 //! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |
 //! | 255·127, 255·-128, -128·-128, every K from 1 to 130; K of 2,049, 65,793, 131,071 and beyond | `linear/known`, `linear/int8_exact` |
 //! | 6·4·3,072 beyond F16 | `linear/known`, `linear/epilogues` |
-//! | scales of 2^-126 and 1e-23; zero points at the ends of their type | `linear/known`, `linear/formats` |
-//! | N or K of 1, 15, 17, 1,368, 5,120 with groups of 32, 73,448 | `linear/known`, `linear/edges` |
+//! | scales of 2^-126 and 1e-23; zero points at the ends of their type | `linear/known`, `linear/formats`, `linear/group_wise` |
+//! | N or K of 1, 15, 17, 1,368, 5,120 with groups of 32, 73,448 | `linear/known`, `linear/edges`, `linear/group_wise` |
 //! | an operand at an odd address; an output full of NaN | `linear/known`, every strided layout, every output |
 //! | narrowing to I8 and U8 beyond the range | `linear/known`, `linear/formats` |
 //! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
@@ -50,7 +50,6 @@
 //! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`moe::beyond_i32`]; weights are a tensor an expert, each below |
 //! | — | — |
 //! | merging partial states | options that the attention contract does not have yet |
-//! | W4A8 | formats that the linear contract does not have yet |
 
 pub mod activation;
 pub mod attention;

@@ -3,6 +3,7 @@
 mod errors;
 pub mod exact_grid;
 mod formats;
+pub(crate) mod group_wise;
 mod known;
 mod operands;
 mod packed;
@@ -46,6 +47,10 @@ pub enum Fill {
     Opposite,
     /// Both 127 throughout (INT8): F32 sums are inexact from K = 1,041 on.
     Most,
+    /// Small integers, and factors that are powers of two: every product and sum is exact in F32.
+    Grid,
+    /// Activations of 6e-38, weights with scales of 1e-23.
+    Tiny,
 }
 
 /// One layer.
@@ -99,6 +104,9 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("linear", "int8_exact", int8_exact(), body),
         Group::listed("linear", "epilogues", epilogues(), body),
         Group::listed("linear", "formats", formats::cases(), body),
+        Group::listed("linear", "group_wise", group_wise::edges(), body),
+        Group::listed("linear", "group_wise_exact", group_wise::exact(), body),
+        Group::seeded("linear", "group_wise_random", 80, group_wise::random, body),
         Group::bodies("linear", "known", known::bodies()),
         Group::listed("linear", "supports", supports(), body),
         Group::seeded("linear", "exact_grid", 1000, exact_grid::random, exact_grid::body),
@@ -291,6 +299,9 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         output: spec.output,
         output_scale: case.output_scale,
     };
-    let expected = oracle::linear::epilogue(&products, &after);
+    let mut expected = oracle::linear::epilogue(&products, &after);
+    if case.fill == Fill::Grid {
+        expected.iter_mut().for_each(|y| y.error = 0.0);
+    }
     judge("out", &[*rows, n], &out.read(stream)?, &expected)
 }

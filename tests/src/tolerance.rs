@@ -6,6 +6,7 @@
 //! | step | may add | from |
 //! |---|---|---|
 //! | sum of `n` products | `min(n, 8√n) · u · Σ\|x·w\|` | the classic forward bound (Higham 2002, §3.1), and its probabilistic form `λ√n·u`, λ = 8 (Higham and Mary 2019), which rules for n > 64 |
+//! | sum of `n` inexact products | the same, and what each of them is off | the errors of the terms add up |
 //! | one addition or product | `u · \|result\|` | IEEE 754 |
 //! | a division, root or reciprocal | `4u · \|result\|` | 2.5 ULP, WGSL's bound for a division |
 //! | `exp(x)` | `(4 + 2\|x\|) · u`, relative | argument reduction by a product with log2(e) |
@@ -75,6 +76,14 @@ impl Bound {
             count += 1;
         }
         Bound { value, error: summing(count) * magnitude }
+    }
+
+    /// The sum of products that are not exact themselves.
+    pub fn total(terms: &[Bound]) -> Self {
+        let value = terms.iter().map(|term| term.value).sum();
+        let error: f64 = terms.iter().map(|term| term.error).sum();
+        let magnitude: f64 = terms.iter().map(|term| term.value.abs() + term.error).sum();
+        Bound { value, error: error + summing(terms.len()) * magnitude }
     }
 
     /// One addition.

@@ -8,7 +8,7 @@ use halite_kernels::{
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask, Sinks, alibi_slopes},
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     grouped::Grouped,
-    linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
+    linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
     moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeight, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
@@ -77,6 +77,12 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             assert_eq!(cpu.linear_supports(&spec), Support::Native);
         }
         assert_eq!(cpu.logits_supports(&LogitsSpec::new(150_000)), Support::Native);
+        for weights in integer_weights() {
+            for spec in [LinearSpec::w8a8(512, 1536), LinearSpec::float(512, 1536, weights)] {
+                let spec = spec.with_weights(weights);
+                assert_eq!(cpu.linear_supports(&spec), Support::Native, "{spec:?}");
+            }
+        }
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             for spec in [TopKSpec::largest(50), TopKSpec::smallest(1)] {
                 assert_eq!(cpu.top_k_supports(&spec.with_dtype(dtype)), Support::Native);
@@ -165,6 +171,23 @@ fn what_experts_need_is_native() -> Verdict {
         }
     }
     Ok(())
+}
+
+fn integer_weights() -> Vec<WeightFormat> {
+    let mut formats = vec![
+        WeightFormat::Int8PerChannel,
+        WeightFormat::Int8PerTensor,
+        WeightFormat::Q4_0,
+        WeightFormat::Q4_1,
+        WeightFormat::Q4K,
+    ];
+    for group in [32, 64, 128] {
+        formats.push(WeightFormat::Int8PerGroup { group });
+        for offset in [GroupOffset::Symmetric, GroupOffset::ZeroPoint, GroupOffset::Min] {
+            formats.push(WeightFormat::Int4PerGroup { group, offset });
+        }
+    }
+    formats
 }
 
 /// Sizes that a caller may ask for and no memory holds: an error, whichever product overflows.

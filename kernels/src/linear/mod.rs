@@ -12,6 +12,11 @@
 //!   integer weights count as zero; `y = y + Σ_j x[t, c_j] · w[n, c_j]` after the scales, one F32 sum in the order of
 //!   the list.
 //!
+//! Weights with scales along K, `w[n, k] = s[n, g] · (q[n, k] - z[n, g]) + m[n, g]` (see [`WeightFormat`]), times INT8:
+//! `y[t, n] = (Σ_g d[t, n, g] · s[n, g] + x[t, g] · m[n, g]) · s_x[t]`, where `d = Σ q_x · (q - z)` and `x = Σ q_x` over a
+//! group are exact in i32; activations with groups of their own have `s_x[t, g]` inside the sum. Integer weights times
+//! floats: `y[t, n] = Σ_k x[t, k] · w[n, k]`, with `w` in F32. docs/numerics.md has the order of the operations.
+//!
 //! Smoothing factors (arXiv:2211.10438) and rotations (arXiv:2404.00456) change activations before they are quantised and
 //! weights before they are packed: see [`quantize`](crate::quantize).
 //!
@@ -21,15 +26,21 @@
 
 mod activations;
 mod args;
+pub mod blocks;
 mod epilogue;
+mod format;
+mod groups;
 mod spec;
 mod weights;
 
 pub use activations::{ActivationFormat, Activations, Quantized};
 pub use args::LinearArgs;
+pub use blocks::{BLOCK_GROUP, BlockSize, BlockValues};
 pub use epilogue::{Epilogue, OutputScale};
-pub use spec::{LinearSpec, MAX_INT8_IN_FEATURES, OutlierSpec, WeightFormat};
-pub use weights::HostWeights;
+pub use format::{GROUP_STEP, GroupOffset, WeightFormat};
+pub use groups::GroupFactors;
+pub use spec::{LinearSpec, MAX_INT8_IN_FEATURES, OutlierSpec};
+pub use weights::{GroupOffsets, HostWeights};
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{Device, Result};

@@ -1,34 +1,11 @@
 //! Which linear layer.
 
-use super::{ActivationFormat, CHECK};
+use super::{ActivationFormat, CHECK, WeightFormat};
 use crate::activation::Activation;
 use halite_hal::{DType, Result};
 
 /// The largest `in_features` of an INT8 product: 131,071 · 128 · 128 is the last that stays below 2^31.
 pub const MAX_INT8_IN_FEATURES: usize = 131_071;
-
-/// How weights are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WeightFormat {
-    /// F32, as given.
-    F32,
-    /// F16, as given.
-    F16,
-    /// BF16, as given.
-    Bf16,
-    /// INT8, symmetric, with one F32 scale an output channel.
-    Int8PerChannel,
-    /// INT8 with one F32 scale and one zero point an output channel: `w = (q - zero_point) · scale`.
-    Int8PerChannelAsymmetric,
-}
-
-impl WeightFormat {
-    /// Whether products with quantised activations are integer sums.
-    pub fn is_int8(self) -> bool {
-        matches!(self, Self::Int8PerChannel | Self::Int8PerChannelAsymmetric)
-    }
-}
 
 /// Input columns kept in float beside an integer product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +39,7 @@ pub struct LinearSpec {
 }
 
 impl LinearSpec {
-    /// F32 activations with floating-point weights.
+    /// F32 activations with weights of any format; integers are dequantised to F32 before they are multiplied.
     pub fn float(in_features: usize, out_features: usize, weights: WeightFormat) -> Self {
         let activations = ActivationFormat::Float(DType::F32);
         LinearSpec {
@@ -139,16 +116,9 @@ impl LinearSpec {
         CHECK.positive("in_features", self.in_features)?;
         CHECK.positive("out_features", self.out_features)?;
         self.activations.check(CHECK, "activations")?;
-        let int8 = self.weights.is_int8();
-        CHECK.that(
-            int8 == self.activations.is_quantized(),
-            "activations",
-            "INT8 with INT8 weights, floats with float weights",
-            (self.weights, self.activations),
-        )?;
-        if int8 {
-            CHECK.limit("in_features", self.in_features, self.max_in_features())?;
-        }
+        self.weights.check(self.in_features)?;
+        self.check_formats()?;
+        let int8 = self.weights.is_int8() && self.activations.is_quantized();
         self.check_outliers()?;
         // A sum of groups has scales in it.
         let whole = !matches!(self.activations, ActivationFormat::Int8PerGroup { .. });
@@ -163,6 +133,35 @@ impl LinearSpec {
         CHECK.limit("weight bytes", bytes.unwrap_or(usize::MAX), i64::MAX as usize)
     }
 
+    /// Checks that weights and activations go together, and that sums stay in i32.
+    fn check_formats(&self) -> Result<()> {
+        let (k, group) = (self.in_features, self.weights.group(self.in_features));
+        let (fits, expected) = match (self.activations, group) {
+            (ActivationFormat::Float(_), _) => (
+                self.weights != WeightFormat::Int8PerChannelAsymmetric,
+                "integers with zero points a channel",
+            ),
+            (_, None) => (false, "INT8 with integer weights, floats with any"),
+            (ActivationFormat::Int8PerGroup { size }, Some(group)) => {
+                let whole = size.is_multiple_of(group) || group.is_multiple_of(size);
+                (
+                    whole || self.weights.is_int8(),
+                    "groups that are multiples of the weights', or they of these",
+                )
+            }
+            (format, _) => (
+                self.weights.is_int8() || !format.has_zero_points(),
+                "without zero points where weights have groups",
+            ),
+        };
+        CHECK.that(fits, "activations", expected, (self.weights, self.activations))?;
+        match (self.activations.is_quantized(), self.weights.is_int8()) {
+            (true, true) => CHECK.limit("in_features", k, self.max_in_features()),
+            (true, false) => CHECK.limit("group", group.unwrap_or(k).min(k), MAX_INT8_IN_FEATURES),
+            (false, _) => Ok(()),
+        }
+    }
+
     /// The most columns of which no sum of an integer product leaves i32: an operand without zero point is at most 128,
     /// one with a zero point 255.
     fn max_in_features(&self) -> usize {
@@ -173,7 +172,8 @@ impl LinearSpec {
 
     fn check_outliers(&self) -> Result<()> {
         let Some(OutlierSpec { columns, dtype }) = self.outliers else { return Ok(()) };
-        CHECK.that(self.weights.is_int8(), "outliers", "none beside float weights", self.weights)?;
+        let int8 = self.weights.is_int8() && self.activations.is_quantized();
+        CHECK.that(int8, "outliers", "none but beside INT8 times INT8 without groups", self.weights)?;
         let some = columns > 0 && columns <= self.in_features;
         CHECK.that(some, "outliers", format!("1 to {} columns", self.in_features), columns)?;
         CHECK.that(dtype.is_float(), "outliers", "a floating-point type", dtype)

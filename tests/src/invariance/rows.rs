@@ -3,7 +3,7 @@
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
-    linear::{Case, Fill, Operand, Weights, integer_specs, specs},
+    linear::{Case, Fill, Operand, Weights, group_wise, integer_specs, specs},
     oracle,
     poison::{Guarded, Layout},
     quantize::Row,
@@ -12,7 +12,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOut, Function},
-    linear::{Epilogue, LinearArgs, LinearSpec, WeightFormat},
+    linear::{ActivationFormat, Epilogue, LinearArgs, LinearSpec, WeightFormat},
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
     quantize::{QuantizeArgs, QuantizeSpec},
@@ -67,6 +67,10 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
     let gated = plain.clone().filter(|spec| spec.output != DType::I32).map(|s| s.gated(Activation::Silu));
     let halves = plain.clone().filter(|spec| spec.output == DType::F32).map(|s| s.with_output(DType::Bf16));
     let integers = integer_specs(130, 35).into_iter().map(|spec| spec.with_outliers(5, DType::F16));
+    let gated_groups = group_wise::specs(100, 20).into_iter().map(|spec| spec.gated(Activation::Silu));
+    let row_groups = LinearSpec::w8a8(256, 17)
+        .with_weights(WeightFormat::Q4K)
+        .with_activation_format(ActivationFormat::Int8PerGroup { size: 128 });
     let half_rows = [DType::F16, DType::Bf16]
         .map(|dtype| LinearSpec::float(65, 35, WeightFormat::Bf16).with_activations(dtype));
     plain
@@ -74,6 +78,9 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
         .chain(halves)
         .chain(integers)
         .chain(half_rows)
+        .chain(group_wise::specs(256, 17))
+        .chain(gated_groups)
+        .chain([row_groups])
         .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
         .collect()
 }

@@ -28,8 +28,8 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
 fn specs() -> Verdict {
     let float = |k, n| LinearSpec::float(k, n, WeightFormat::F32);
     let int8 = |format| LinearSpec::w8a8(3, 2).with_activation_format(format);
-    let mut mixed = float(3, 2);
-    mixed.weights = WeightFormat::Int8PerChannel;
+    let group = |group| LinearSpec::w8a8(64, 2).with_weights(WeightFormat::Int8PerGroup { group });
+    let activations = |format| group(96).with_activation_format(format);
     let mut reversed = LinearSpec::w8a8(3, 2);
     reversed.weights = WeightFormat::F32;
     let mut integers = float(3, 2);
@@ -37,7 +37,17 @@ fn specs() -> Verdict {
     for (argument, spec) in [
         ("in_features", float(0, 2)),
         ("out_features", float(3, 0)),
-        ("activations", mixed),
+        ("group", group(0)),
+        ("group", group(24)),
+        ("in_features", float(40, 2).with_weights(WeightFormat::Q4_0)),
+        ("in_features", float(128, 2).with_weights(WeightFormat::Q4K)),
+        ("activations", float(3, 2).with_weights(WeightFormat::Int8PerChannelAsymmetric)),
+        ("activations", activations(ActivationFormat::Int8PerGroup { size: 64 })),
+        ("activations", activations(ActivationFormat::AsymmetricPerToken(DType::I8))),
+        ("outliers", group(32).with_outliers(1, DType::F32)),
+        ("outliers", float(3, 2).with_weights(WeightFormat::Int8PerChannel).with_outliers(1, DType::F32)),
+        ("output", group(32).with_output(DType::I32)),
+        ("output", float(3, 2).with_weights(WeightFormat::Int8PerChannel).with_output(DType::I32)),
         ("activations", reversed),
         ("activations", integers),
         ("in_features", LinearSpec::w8a8(MAX_INT8_IN_FEATURES + 1, 2)),

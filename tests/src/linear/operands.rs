@@ -1,9 +1,12 @@
 //! Weights and activations of a case: made, put on the device, and kept for the oracle.
 
-use super::{Case, Fill};
+use super::{
+    Case, Fill,
+    group_wise::{self, GroupWise},
+};
 use crate::{
     case::Fault,
-    oracle::{self, integers::Integers},
+    oracle::{self, integers::Integers, linear_group_wise::RowScales},
     poison::{Guarded, Layout},
     random::Rng,
     tolerance::Bound,
@@ -29,12 +32,15 @@ enum Columns {
     F16(Vec<f16>),
     Bf16(Vec<bf16>),
     Int8 { q: Vec<i8>, scales: Vec<f32>, zero_points: Option<Vec<i8>> },
+    GroupWise(GroupWise),
 }
 
 impl Weights {
     pub(crate) fn new(rng: &mut Rng, spec: &LinearSpec, fill: Fill) -> Self {
         let (rows, count) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
-        let all = if spec.weights.is_int8() {
+        let all = if GroupWise::has(spec) {
+            Columns::GroupWise(GroupWise::new(rng, spec, fill))
+        } else if spec.weights.is_int8() {
             let q = int8(rng, count, fill, [-128, -128, 127], 4);
             // Scales far apart, so that one in another's place shows.
             let scales = (0..rows).map(|_| 2e-4 * (1.0 + 30.0 * rng.unit())).collect();
@@ -67,6 +73,7 @@ impl Weights {
             Columns::Int8 { q, scales, zero_points: Some(zero_points) } => {
                 HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points }
             }
+            Columns::GroupWise(group_wise) => group_wise.host(),
         };
         if self.outlier_columns.is_empty() {
             return take(weights);
@@ -104,7 +111,7 @@ impl Weights {
             Columns::F32(data) => data.iter().map(|&w| f64::from(w)).collect(),
             Columns::F16(data) => data.iter().map(|&w| w.to_f64()).collect(),
             Columns::Bf16(data) => data.iter().map(|&w| w.to_f64()).collect(),
-            Columns::Int8 { .. } => Vec::new(),
+            Columns::Int8 { .. } | Columns::GroupWise(_) => Vec::new(),
         }
     }
 
@@ -120,7 +127,7 @@ impl Weights {
     }
 }
 
-fn floats(rng: &mut Rng, count: usize, fill: Fill, factor: f32) -> Vec<f32> {
+pub(super) fn floats(rng: &mut Rng, count: usize, fill: Fill, factor: f32) -> Vec<f32> {
     match fill {
         Fill::Spread => rng.spreads(count),
         Fill::SixTimesFour => vec![factor; count],
@@ -129,7 +136,7 @@ fn floats(rng: &mut Rng, count: usize, fill: Fill, factor: f32) -> Vec<f32> {
 }
 
 /// `ends` are the values of [`Fill::Least`], [`Fill::Opposite`] and [`Fill::Most`].
-fn int8(rng: &mut Rng, count: usize, fill: Fill, ends: [i8; 3], six_or_four: i8) -> Vec<i8> {
+pub(super) fn int8(rng: &mut Rng, count: usize, fill: Fill, ends: [i8; 3], six_or_four: i8) -> Vec<i8> {
     match fill {
         Fill::Least => vec![ends[0]; count],
         Fill::Opposite => vec![ends[1]; count],
@@ -153,7 +160,7 @@ impl<B: Backend> Operand<B> {
     pub(crate) fn new(stream: &mut B::Stream, rng: &mut Rng, case: &Case) -> Result<Self, Fault> {
         let (rows, k, format) = (case.rows, case.spec.in_features, case.spec.activations);
         if let ActivationFormat::Float(dtype) = format {
-            let values = floats(rng, rows * k, case.fill, 6.0);
+            let values = group_wise::activations(rng, rows * k, case.fill);
             let (x, floats) = Guarded::input(stream, dtype, &values, &[rows, k], case.layout)?;
             let integers = Integers::default();
             return Ok(Operand { x, scales: None, zero_points: None, outliers: None, floats, integers });
@@ -161,11 +168,21 @@ impl<B: Backend> Operand<B> {
         // U8 is I8 and 128 more, zero points as well.
         let offset = if format.dtype() == DType::U8 { 128 } else { 0 };
         let wide = |values: Vec<i8>| values.into_iter().map(|q| i32::from(q) + offset).collect::<Vec<_>>();
-        let q = wide(int8(rng, rows * k, case.fill, [-128, 127, 127], 6));
+        let q = wide(match case.fill {
+            Fill::Grid => {
+                group_wise::activations(rng, rows * k, case.fill).iter().map(|&x| x as i8).collect()
+            }
+            fill => int8(rng, rows * k, fill, [-128, 127, 127], 6),
+        });
         let x = Guarded::integers(stream, format.dtype(), &q, &[rows, k], case.layout)?;
         let dims = format.scale_dims(rows, k);
         let count = dims.iter().product();
-        let scales: Vec<f32> = (0..count).map(|_| 1e-3 * (1.0 + 30.0 * rng.unit())).collect();
+        let scale = |_| match case.fill {
+            Fill::Grid => (1 << rng.below(2)) as f32,
+            Fill::Tiny => f32::MIN_POSITIVE,
+            _ => 1e-3 * (1.0 + 30.0 * rng.unit()),
+        };
+        let scales: Vec<f32> = (0..count).map(scale).collect();
         let strided = if dims.len() == 2 { case.layout } else { Layout::Dense };
         let (scales, scale_values) = Guarded::input(stream, DType::F32, &scales, &dims, strided)?;
         let (mut zero_points, mut zeros) = (None, Vec::new());
@@ -204,6 +221,14 @@ impl<B: Backend> Operand<B> {
 
     /// The exact products `[rows, weight_rows]`, scales included.
     pub(crate) fn products(&self, spec: &LinearSpec, rows: usize, weights: &Weights) -> Vec<Bound> {
+        if let Columns::GroupWise(group_wise) = &weights.all {
+            if !spec.activations.is_quantized() {
+                return group_wise.times_floats(&self.floats);
+            }
+            let Integers { q, scales, group, .. } = &self.integers;
+            let scales = RowScales { scales, group: (*group > 0).then_some(*group) };
+            return group_wise.times_integers(q, scales, spec.output);
+        }
         if spec.weights.is_int8() {
             let (columns, bare) = (&weights.outlier_columns, spec.output == DType::I32);
             return oracle::integers::products(

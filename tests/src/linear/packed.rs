@@ -1,6 +1,6 @@
 //! Packed weights: saved and restored, and refused where they belong elsewhere.
 
-use super::{Case, Operand, Weights, integer_specs, specs};
+use super::{Case, Operand, Weights, group_wise, integer_specs, specs};
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
@@ -10,7 +10,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Error, Stream, Support,
     activation::Activation,
-    linear::{Epilogue, LinearArgs, LinearSpec, WeightFormat},
+    linear::{Epilogue, GroupOffset, LinearArgs, LinearSpec, WeightFormat},
 };
 
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
@@ -32,9 +32,13 @@ fn supported<B: Backend>(device: &B) -> Vec<LinearSpec> {
         let with_outliers = spec.clone().with_outliers(3, DType::Bf16);
         [spec, with_outliers]
     });
+    let groups = group_wise::specs(33, 17).into_iter().chain(group_wise::specs(256, 40));
+    let gated_groups = group_wise::specs(48, 17).into_iter().map(|spec| spec.gated(Activation::Silu));
     plain
         .chain(gated)
         .chain(integers)
+        .chain(groups)
+        .chain(gated_groups)
         .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
         .collect()
 }
@@ -109,8 +113,10 @@ fn other_spec<B: Backend>(device: &B) -> Verdict {
 
 fn damaged<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
+    let groups = WeightFormat::Int4PerGroup { group: 16, offset: GroupOffset::ZeroPoint };
     for spec in [
         LinearSpec::w8a8(33, 17),
+        LinearSpec::w8a8(33, 17).with_weights(groups),
         LinearSpec::float(33, 17, WeightFormat::F32),
         LinearSpec::w8a8(33, 17)
             .with_weights(WeightFormat::Int8PerChannelAsymmetric)
@@ -150,6 +156,8 @@ fn overflowing<B: Backend>(device: &B) -> Verdict {
         LinearSpec::float(1 << 60, 1, WeightFormat::Bf16),
         LinearSpec::float(1, 1 << 60, WeightFormat::F16),
         LinearSpec::w8a8(1, 1 << 60),
+        LinearSpec::w8a8(1, 1 << 60).with_weights(WeightFormat::Int8PerGroup { group: 16 }),
+        LinearSpec::float(1 << 60, 1, WeightFormat::Q4K),
         LinearSpec::w8a8(8, 1 << 57).with_outliers(8, DType::F32),
         LinearSpec::w8a8(1, 1 << 59).gated(Activation::Silu),
     ];

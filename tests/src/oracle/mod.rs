@@ -9,6 +9,7 @@ pub mod cache;
 pub mod embedding;
 pub mod integers;
 pub mod linear;
+pub mod linear_group_wise;
 pub mod logits;
 pub mod moe;
 pub mod norm;

@@ -3,6 +3,7 @@
 use crate::{
     device::{Exact, Queue, read, values, write_some},
     fault::Fault,
+    linear_group_wise,
 };
 use half::{bf16, f16};
 use halite_hal::{DType, Error, Result};
@@ -16,6 +17,7 @@ use halite_parity::{
     oracle::{
         integers::{Integers, products},
         linear::{After, epilogue, float_sums},
+        linear_group_wise::Weights,
     },
     tolerance::Bound,
 };
@@ -30,6 +32,7 @@ struct Contents {
     floats: Vec<f64>,
     integers: Integers,
     outlier_columns: Vec<u32>,
+    group_wise: Option<Weights>,
 }
 
 impl AsRef<LinearSpec> for Packed {
@@ -41,11 +44,14 @@ impl AsRef<LinearSpec> for Packed {
 impl Contents {
     fn empty(spec: LinearSpec) -> Self {
         let integers = Integers::default();
-        Contents { spec, floats: Vec::new(), integers, outlier_columns: Vec::new() }
+        Contents { spec, floats: Vec::new(), integers, outlier_columns: Vec::new(), group_wise: None }
     }
 
     /// The lists one after the other, all as F64.
     fn bytes(&self) -> Vec<u8> {
+        if let Some(weights) = &self.group_wise {
+            return linear_group_wise::save(weights);
+        }
         let Integers { q, scales, zero_points, outliers, .. } = &self.integers;
         let integers = |list: &[i32]| list.iter().copied().map(f64::from).collect::<Vec<_>>();
         let columns = self.outlier_columns.iter().copied().map(f64::from).collect();
@@ -84,6 +90,9 @@ fn narrow(values: &[f64], to: impl Fn(f64) -> f64) -> Vec<f64> {
 impl Exact {
     /// `[rows, weight_rows]`, scales included.
     fn products(&self, weights: &Contents, x: &Activations<'_, Self>) -> Vec<Bound> {
+        if let Some(group_wise) = &weights.group_wise {
+            return self.group_wise_products(&weights.spec, group_wise, x);
+        }
         let (n, k) = (weights.spec.weight_rows(), weights.spec.in_features);
         match x {
             Activations::Float(x) => {
@@ -211,6 +220,9 @@ impl Linear for Exact {
         }
         let wide = |values: &[i8]| values.iter().copied().map(i32::from).collect();
         match weights.all_columns() {
+            integers if linear_group_wise::has(&packed.spec) => {
+                packed.group_wise = Some(self.read_group_wise(integers, &packed.spec));
+            }
             HostWeights::F32(data) => packed.floats = data.iter().map(|&x| f64::from(x)).collect(),
             HostWeights::F16(data) => packed.floats = data.iter().map(|x| x.to_f64()).collect(),
             HostWeights::Bf16(data) => packed.floats = data.iter().map(|x| x.to_f64()).collect(),
@@ -235,7 +247,10 @@ impl Linear for Exact {
     fn linear_restore(&self, _: &mut Queue, spec: &LinearSpec, saved: &[u8]) -> Result<Packed> {
         let header = Contents::header(spec);
         let counts = Contents::counts(spec);
-        let size = counts.iter().fold(0usize, |size, &count| size.saturating_add(count)).saturating_mul(8);
+        let size = match linear_group_wise::has(spec) {
+            true => linear_group_wise::saved_len(spec),
+            false => counts.iter().fold(0usize, |size, &count| size.saturating_add(count)).saturating_mul(8),
+        };
         let body = match saved.strip_prefix(&header[..]) {
             Some(body) => body,
             None if self.has(Fault::LinearTakesAnyPacking) && saved.len() >= size => {
@@ -249,6 +264,10 @@ impl Linear for Exact {
                 expected: format!("{size} bytes of {spec:?}"),
                 got: format!("{} bytes", saved.len()),
             });
+        }
+        if linear_group_wise::has(spec) {
+            let group_wise = Some(linear_group_wise::restore(spec, body));
+            return Ok(Packed(Arc::new(Contents { group_wise, ..Contents::empty(spec.clone()) })));
         }
         let mut elements =
             body.chunks_exact(8).map(|bytes| f64::from_le_bytes(std::array::from_fn(|i| bytes[i])));

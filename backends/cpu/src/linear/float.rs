@@ -6,6 +6,8 @@
 //! Tile: up to 12 rows x 32 columns. Few rows take several panels at once, since one chain alone would wait for
 //! itself: a multiply-add takes four cycles and two start in each.
 
+use std::ops::Range;
+
 use super::{
     blocks::{Prefetch, Tile},
     epilogue::RowSums,
@@ -34,6 +36,20 @@ impl<'a> FloatRows<'a> {
             values.len()
         );
         Self { values, rows, stride, k }
+    }
+
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// The same rows, of values `k` only.
+    ///
+    /// # Panics
+    /// Where they have no such values.
+    pub(super) fn piece(&self, k: Range<usize>) -> Self {
+        assert!(k.start <= k.end && k.end <= self.k, "{k:?} of {} values", self.k);
+        Self { values: self.values.get(k.start..).unwrap_or(&[]), k: k.len(), ..*self }
     }
 }
 
@@ -107,26 +123,40 @@ impl<T: StoredFloat> Product for FloatProduct<'_, T> {
         self.weights.columns.place(self.weights.n, panel)
     }
 
-    /// By the tile's rows and panels: `Body<rows, panels>`.
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {
-        let (rows, weights) = (&self.rows, &self.weights);
-        macro_rules! call {
-            ($($rows:literal x $panels:literal),*) => {
-                match (tile.rows.len(), tile.panels.len()) {
-                    $(($rows, $panels) => isa.call(Body::<_, $rows, $panels> { rows, weights, tile, sums }),)*
-                    _ => unreachable!("tiles have 1 to 12 rows"),
-                }
-            };
-        }
-        call!(
-            1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
-        );
+        let len = float_panel_len(self.rows.k);
+        let panels = &self.weights.values[tile.panels.start * len..][..tile.panels.len() * len];
+        sums[..tile.rows.len() * tile.panels.len()].fill([[0.0; LANES]; 2]);
+        float_tile(isa, &self.rows, panels, tile, sums);
     }
+}
+
+/// Adds the products of a tile's rows and panels to its sums, by their numbers: `Body<rows, panels>`. The panels are as
+/// long as the rows are: all of K, or the next piece of it, which carries on the same chains.
+pub(super) fn float_tile<I: Isa, T: StoredFloat>(
+    isa: I,
+    rows: &FloatRows<'_>,
+    panels: &[T],
+    tile: &Tile,
+    sums: &mut TileSums<f32>,
+) {
+    macro_rules! call {
+        ($($rows:literal x $panels:literal),*) => {
+            match (tile.rows.len(), tile.panels.len()) {
+                $(($rows, $panels) => isa.call(Body::<_, $rows, $panels> { rows, panels, tile, sums }),)*
+                _ => unreachable!("tiles have 1 to 12 rows"),
+            }
+        };
+    }
+    call!(
+        1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
+    );
 }
 
 struct Body<'a, T, const ROWS: usize, const PANELS: usize> {
     rows: &'a FloatRows<'a>,
-    weights: &'a FloatWeights<'a, T>,
+    /// Of all panels, one after the other.
+    panels: &'a [T],
     tile: &'a Tile,
     sums: &'a mut [RowSums<f32>],
 }
@@ -136,14 +166,19 @@ impl<T: StoredFloat, const ROWS: usize, const PANELS: usize> Kernel for Body<'_,
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { rows, weights, tile, sums } = self;
+        let Self { rows, panels, tile, sums } = self;
         let (k, stride, first) = (rows.k, rows.stride, tile.rows.start);
         let len = float_panel_len(k);
         assert!(first + ROWS <= rows.rows);
-        let panels = &weights.values[tile.panels.start * len..][..PANELS * len];
+        assert_eq!(panels.len(), PANELS * len);
         let mut prefetch =
             Prefetch::new(panels.as_ptr().cast(), size_of_val(panels), size_of::<[T; PANEL]>(), tile);
         let mut acc = [[[isa.splat(0.0); 2]; ROWS]; PANELS];
+        for (sums, acc) in sums.chunks_exact(ROWS).zip(&mut acc) {
+            for (sums, acc) in sums.iter().zip(acc) {
+                *acc = [isa.load(&sums[0]), isa.load(&sums[1])];
+            }
+        }
         // Few pointers keep the loop free of spills: rows r, r + 1 and r + 2 share one, two strides apart at most.
         let start = rows.values.as_ptr().wrapping_add(first * stride);
         let mut base: [*const f32; 4] = std::array::from_fn(|i| start.wrapping_add(3 * i * stride));

@@ -1,18 +1,23 @@
 //! Linear layers with packed weights.
 //!
-//! `packed` makes the weights' panels; `int8` and `float` multiply tiles of rows with them and `scaled` gives integer
-//! sums their scales (each a [`Product`](product::Product)); `finish` and `requantize` are what happens to a tile on its
+//! `packed` and `pack_groups` make the weights' panels; `int8` and `float` multiply tiles of rows with them, `scaled` gives
+//! integer sums their scales, `group_wise` and `dequantized` are for weights whose scales change along K (each a
+//! [`Product`](product::Product)); `finish` and `requantize` are what happens to a tile on its
 //! way out (each an [`Epilogue`](epilogue::Epilogue)). Tasks share a product by panels, so every number of rows, one
 //! included, uses all threads.
 
 pub(crate) mod blocks;
+mod dequantized;
 pub(crate) mod epilogue;
 mod finish;
 pub(crate) mod float;
+mod group_wise;
+mod groups;
 pub(crate) mod int8;
 mod outliers;
 pub(crate) mod output;
 pub(crate) mod pack;
+mod pack_groups;
 mod packed;
 pub(crate) mod product;
 mod quantized;
@@ -29,6 +34,7 @@ use crate::{
     stream::CpuStream,
     view::{Reader, Writer, read, with_float, write},
 };
+use dequantized::DequantizedProduct;
 use epilogue::Epilogue;
 use finish::{Arithmetic, Finish};
 use float::{FloatProduct, FloatRows, FloatWeights};
@@ -38,6 +44,7 @@ use halite_kernels::{
     linear::{Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
 };
 use output::OutputRows;
+use pack_groups::is_group_wise;
 use product::{Multiply, Product};
 use requantize::Requantize;
 use scratch::Sizes;
@@ -51,7 +58,13 @@ impl Linear for Cpu {
             | WeightFormat::F16
             | WeightFormat::Bf16
             | WeightFormat::Int8PerChannel
-            | WeightFormat::Int8PerChannelAsymmetric => Support::Native,
+            | WeightFormat::Int8PerChannelAsymmetric
+            | WeightFormat::Int8PerTensor
+            | WeightFormat::Int8PerGroup { .. }
+            | WeightFormat::Int4PerGroup { .. }
+            | WeightFormat::Q4_0
+            | WeightFormat::Q4_1
+            | WeightFormat::Q4K => Support::Native,
             other => Support::No(format!("weights {other:?} are not built")),
         }
     }
@@ -89,7 +102,7 @@ impl Linear for Cpu {
 }
 
 impl Cpu {
-    /// Float activations with float weights.
+    /// Float activations.
     fn floats(&self, stream: &mut CpuStream, args: &LinearArgs<'_, Cpu>, x: &Tensor<Cpu>) -> Result<()> {
         let (rows, k) = (args.out.dims()[0], args.weights.as_ref().in_features);
         if x.dtype() == DType::F32 {
@@ -105,6 +118,9 @@ impl Cpu {
     fn float_rows(&self, args: &LinearArgs<'_, Cpu>, rows: FloatRows<'_>) -> Result<()> {
         let spec = args.weights.as_ref();
         let panels = args.weights.panels().read(0..args.weights.panels().len())?;
+        if is_group_wise(spec) {
+            return self.finish(args, DequantizedProduct { rows, weights: args.weights.groups(&panels) });
+        }
         with_float!(stored(spec), Stored => {
             let panels: &[Stored] = bytemuck::cast_slice(&panels);
             let columns = args.weights.columns();

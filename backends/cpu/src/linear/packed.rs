@@ -1,7 +1,12 @@
 //! Weights packed for this backend: made, saved and restored.
 
-use super::pack::{
-    Columns, PANEL, blank_int8_columns, float_panel_len, int8_panel_len, pack_float_panel, pack_int8_panel,
+use super::{
+    groups::{Factors, GroupWiseWeights, panel_len},
+    pack::{
+        Columns, PANEL, blank_int8_columns, float_panel_len, int8_panel_len, pack_float_panel,
+        pack_int8_panel,
+    },
+    pack_groups::is_group_wise,
 };
 use crate::{buffer::CpuBuffer, device::Cpu, simd::StoredFloat};
 use halite_hal::{Element, Error, Result, Storage};
@@ -20,11 +25,13 @@ struct Inner {
     spec: LinearSpec,
     panels: CpuBuffer,
     channels: Channels,
+    /// Of weights that are packed with factors a group; empty for others.
+    factors: Factors,
     /// Panels of `[outlier columns][32]`.
     outliers: Vec<f32>,
 }
 
-/// What INT8 weights have for each of their channels; empty for others.
+/// What INT8 weights that meet integers have for each of their channels; empty for others.
 #[derive(Debug, Default)]
 struct Channels {
     scales: Vec<f32>,
@@ -67,6 +74,11 @@ impl CpuPacked {
         &self.0.outliers
     }
 
+    /// Weights with factors a group; `panels` are all of [`CpuPacked::panels`].
+    pub(super) fn groups<'a>(&'a self, panels: &'a [u8]) -> GroupWiseWeights<'a> {
+        GroupWiseWeights::new(&self.0.spec, self.columns(), panels, &self.0.factors)
+    }
+
     /// How channels lie in panels.
     pub(super) fn columns(&self) -> Columns {
         columns(&self.0.spec)
@@ -81,11 +93,9 @@ fn columns(spec: &LinearSpec) -> Columns {
 fn panel_bytes(spec: &LinearSpec) -> Result<u64> {
     let k = spec.in_features;
     let channel = match spec.weights {
-        WeightFormat::Int8PerChannel | WeightFormat::Int8PerChannelAsymmetric => {
-            k.checked_next_multiple_of(4)
-        }
         WeightFormat::F32 => k.checked_mul(4),
-        _ => k.checked_mul(2),
+        WeightFormat::F16 | WeightFormat::Bf16 => k.checked_mul(2),
+        _ => panel_len(spec).map(|bytes| bytes / PANEL),
     };
     all_panels(spec, channel)
 }
@@ -116,7 +126,7 @@ impl Cpu {
             HostWeights::WithOutliers { columns, values, .. } => (columns, values),
             _ => (&[], &[]),
         };
-        let mut channels = Channels::default();
+        let (mut channels, mut factors) = (Channels::default(), Factors::default());
         {
             let mut bytes = panels.write(0..panels.len())?;
             let mut int8 = |q: &[i8], scales: &[f32], zeros: &[i8]| {
@@ -124,6 +134,11 @@ impl Cpu {
                 channels.scales = scales.to_vec();
             };
             match weights.all_columns() {
+                integers if is_group_wise(&spec) => {
+                    self.pack_groups(&spec, columns(&spec), integers, &mut bytes);
+                    factors = Factors::pack(&spec, columns(&spec), integers);
+                }
+                HostWeights::Int8PerTensor { q, scale } => int8(q, &vec![scale; spec.weight_rows()], &[]),
                 HostWeights::Int8PerChannel { q, scales } => int8(q, scales, &[]),
                 HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points } => {
                     int8(q, scales, zero_points);
@@ -144,7 +159,7 @@ impl Cpu {
         if !outlier_columns.is_empty() {
             self.pack_floats(&spec, outlier_columns.len(), outlier_values, &mut outliers);
         }
-        Ok(CpuPacked(Arc::new(Inner { spec, panels, channels, outliers })))
+        Ok(CpuPacked(Arc::new(Inner { spec, panels, channels, factors, outliers })))
     }
 
     /// `data` is `[weight_rows, k]`.
@@ -204,7 +219,7 @@ fn header(spec: &LinearSpec) -> String {
     format!("halite-cpu linear panels-of-{PANEL} v2 {spec:?}\n")
 }
 
-/// The packed bytes: header, panels, then what channels have, then outliers.
+/// The packed bytes: header, panels, what channels and groups have, outliers.
 pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
     let mut bytes = header(&packed.0.spec).into_bytes();
     bytes.extend_from_slice(&packed.panels().read(0..packed.panels().len())?);
@@ -212,6 +227,7 @@ pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
     bytes.extend_from_slice(bytemuck::cast_slice(scales));
     bytes.extend_from_slice(bytemuck::cast_slice(zero_points));
     bytes.extend_from_slice(bytemuck::cast_slice(sums));
+    packed.0.factors.save(&mut bytes);
     bytes.extend_from_slice(bytemuck::cast_slice(packed.outliers()));
     Ok(bytes)
 }
@@ -227,12 +243,14 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
         let line = String::from_utf8_lossy(&line[..line.len().min(expected.len() + 200)]).into_owned();
         return Err(wrong(expected.trim_end().to_owned(), line));
     };
-    let channels = if spec.weights.is_int8() { spec.weight_rows() } else { 0 };
+    let channels = if spec.weights.is_int8() && !is_group_wise(spec) { spec.weight_rows() } else { 0 };
     let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { channels } else { 0 };
     let panels = panel_bytes(spec)?;
     let words = [channels, zeros, channels, outlier_len(spec)?];
-    let size =
-        words.iter().fold(panels, |size, &words| size.saturating_add((words as u64).saturating_mul(4)));
+    let factors = Factors::saved_len(spec, columns(spec)).unwrap_or(usize::MAX);
+    let size = words.iter().fold(panels.saturating_add(factors as u64), |size, &words| {
+        size.saturating_add((words as u64).saturating_mul(4))
+    });
     if rest.len() as u64 != size {
         return Err(wrong(format!("{size} bytes after the header"), format!("{} bytes", rest.len())));
     }
@@ -241,15 +259,18 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
     buffer.write(0..panels)?.copy_from_slice(from);
     let (scales, rest) = rest.split_at(4 * channels);
     let (zero_points, rest) = rest.split_at(4 * zeros);
-    let (sums, outliers) = rest.split_at(4 * channels);
+    let (sums, rest) = rest.split_at(4 * channels);
+    let (factors, outliers) = rest.split_at(factors);
     let channels = Channels {
         scales: bytemuck::allocation::pod_collect_to_vec(scales),
         zero_points: bytemuck::allocation::pod_collect_to_vec(zero_points),
         sums: bytemuck::allocation::pod_collect_to_vec(sums),
     };
-    if channels.scales.iter().any(|scale| !(scale.is_finite() && *scale > 0.0)) {
+    let factors = Factors::restore(spec, columns(spec), factors);
+    let positive = channels.scales.iter().all(|scale| scale.is_finite() && *scale > 0.0);
+    let (Some(factors), true) = (factors, positive) else {
         return Err(wrong("finite, positive scales".to_owned(), "others: the bytes are damaged".to_owned()));
-    }
+    };
     let outliers = bytemuck::allocation::pod_collect_to_vec(outliers);
-    Ok(CpuPacked(Arc::new(Inner { spec: spec.clone(), panels: buffer, channels, outliers })))
+    Ok(CpuPacked(Arc::new(Inner { spec: spec.clone(), panels: buffer, channels, factors, outliers })))
 }

@@ -2,8 +2,10 @@
 
 use super::{
     epilogue::Int8ToI32,
+    group_wise::{GroupWiseProduct, GroupWiseRows},
     int8::{Int8Product, Int8Rows, Int8Weights, SumRows},
     outliers::Outliers,
+    pack_groups::is_group_wise,
     rows_of,
     scaled::{RowScales, Scaled},
     scratch::Sizes,
@@ -15,10 +17,21 @@ use crate::{
     view::{read, write},
 };
 use halite_hal::{DType, Result, Storage};
-use halite_kernels::linear::{ActivationFormat, LinearArgs, Quantized};
+use halite_kernels::linear::{ActivationFormat, LinearArgs, LinearSpec, Quantized};
+
+/// Columns whose sums have a scale of their own: the shorter group of weights and activations, of which the other is a
+/// multiple, at most all of K.
+pub(super) fn step(spec: &LinearSpec) -> usize {
+    let k = spec.in_features;
+    let columns = match spec.activations {
+        ActivationFormat::Int8PerGroup { size } => size,
+        _ => k,
+    };
+    spec.weights.group(k).unwrap_or(k).min(columns).clamp(1, k)
+}
 
 impl Cpu {
-    /// Quantised activations with INT8 weights.
+    /// Quantised activations with integer weights.
     pub(super) fn integers(
         &self,
         stream: &mut CpuStream,
@@ -38,26 +51,11 @@ impl Cpu {
             given = read::<i8>(x.q)?;
             (given.data(), given.rows.outer_stride, 0)
         };
-        let group = if let ActivationFormat::Int8PerGroup { size } = format { size } else { k };
+        let group = step(spec);
         let sums = scratch.row_sums;
         self.tier().run(SumRows { values, stride, rows, k, group, sums });
 
-        let zeros = x.zero_points.map(read::<i32>).transpose()?;
-        let column_sums = packed.column_sums();
-        let activations =
-            zeros.as_ref().map(|zeros| ActivationZeros { zeros: zeros.data(), offset, column_sums });
-        let zero_points = ZeroPoints { activations, weights: packed.zero_points() };
-
         let panels = packed.panels().read(0..packed.panels().len())?;
-        let weights = Int8Weights::new(&panels, spec.weight_rows(), k, packed.columns());
-        let sums = Int8Product::new(Int8Rows::new(values, rows, stride, k, sums), weights)
-            .with_zero_points(zero_points);
-        if spec.output == DType::I32 {
-            let mut out = write::<i32>(args.out)?;
-            self.share(sums, rows_of(&mut out), |out| Int8ToI32 { out });
-            return Ok(());
-        }
-
         let scales = read::<f32>(x.scales)?;
         let a_scale = match (format, scales.data()) {
             (ActivationFormat::Int8PerGroup { size }, values) => {
@@ -68,6 +66,26 @@ impl Cpu {
             }
             (_, values) => RowScales::PerRow(values),
         };
+        if is_group_wise(spec) {
+            let rows = GroupWiseRows { values, rows, stride, step: group, sums, scales: a_scale };
+            return self.finish(args, GroupWiseProduct { rows, weights: packed.groups(&panels) });
+        }
+
+        let zeros = x.zero_points.map(read::<i32>).transpose()?;
+        let column_sums = packed.column_sums();
+        let activations =
+            zeros.as_ref().map(|zeros| ActivationZeros { zeros: zeros.data(), offset, column_sums });
+        let zero_points = ZeroPoints { activations, weights: packed.zero_points() };
+
+        let weights = Int8Weights::new(&panels, spec.weight_rows(), k, packed.columns());
+        let sums = Int8Product::new(Int8Rows::new(values, rows, stride, k, sums), weights)
+            .with_zero_points(zero_points);
+        if spec.output == DType::I32 {
+            let mut out = write::<i32>(args.out)?;
+            self.share(sums, rows_of(&mut out), |out| Int8ToI32 { out });
+            return Ok(());
+        }
+
         let outliers = match (x.outliers, spec.outliers) {
             (Some(x), Some(outliers)) => {
                 self.widen_rows(x, scratch.floats)?;

@@ -42,7 +42,7 @@ pub(super) enum RowScales<'a> {
 
 impl RowScales<'_> {
     #[inline(always)]
-    fn at(&self, row: usize, group: usize) -> f32 {
+    pub(super) fn at(&self, row: usize, group: usize) -> f32 {
         match *self {
             Self::PerRow(scales) => scales[row],
             Self::One(scale) => scale,

@@ -1,6 +1,6 @@
 //! Scratch memory of a product: row sums of integers, and activations in the form that tiles read.
 
-use super::CpuPacked;
+use super::{CpuPacked, quantized::step};
 use crate::{
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat},
@@ -35,8 +35,7 @@ impl Sizes {
             ActivationFormat::Float(DType::F32) => Sizes::default(),
             ActivationFormat::Float(_) => Sizes { floats: rows.saturating_mul(k), ..Sizes::default() },
             format => {
-                let groups =
-                    if let ActivationFormat::Int8PerGroup { size } = format { k.div_ceil(size) } else { 1 };
+                let groups = k.div_ceil(step(spec));
                 let outliers = spec.outliers.map_or(0, |outliers| outliers.columns);
                 let bytes = if format.dtype() == DType::U8 { rows.saturating_mul(k) } else { 0 };
                 Sizes { row_sums: rows.saturating_mul(groups), floats: rows.saturating_mul(outliers), bytes }

@@ -1,0 +1,252 @@
+//! Packed integer weights whose scales change along K, and how pieces of their panels are unpacked.
+//!
+//! | weights | one panel | element |
+//! |---|---|---|
+//! | INT8 | `[ceil(K / 4)][32][4]` | `q + 128` as `u8`, as all INT8 panels |
+//! | 4 bits | `[ceil(K / 8)][32][4]` | two in a byte: low halves are the first four values of K, high halves the next |
+//!
+//! 4-bit elements are `q` from 0 to 15, of symmetric formats `q + 8`. Scales, zero points and minima lie as
+//! `[panels][groups][32]`; lanes without a channel have scale and minimum 0. Groups are multiples of 8, so that none
+//! begins within a byte.
+
+use super::pack::{Columns, PANEL, Place, int8_panel_len};
+use crate::simd::{Isa, Kernel, LANES};
+use halite_kernels::linear::{GroupOffset, LinearSpec};
+use std::ops::Range;
+
+/// Values of K that are unpacked at once, into memory on the stack.
+pub(super) const PIECE: usize = 128;
+
+/// A piece of a panel as bytes `q + 128`.
+pub(super) type PieceBytes = [u8; PIECE * PANEL];
+
+/// A piece of a panel as floats, `[K][32]`.
+pub(super) type PieceFloats = [f32; PIECE * PANEL];
+
+/// Bytes of a panel of integer weights.
+pub(super) fn panel_len(spec: &LinearSpec) -> Option<usize> {
+    let (values, bits) = (spec.in_features, if spec.weights.is_int4() { 4 } else { 8 });
+    values.checked_next_multiple_of(32 / bits)?.checked_mul(PANEL * bits / 8)
+}
+
+/// What scales, zero points and minima of all panels are kept in.
+#[derive(Debug, Default)]
+pub(super) struct Factors {
+    pub(super) scales: Vec<f32>,
+    /// Of formats with zero points.
+    pub(super) zeros: Vec<u8>,
+    /// Of formats with minima.
+    pub(super) mins: Vec<f32>,
+}
+
+/// Packed weights and their factors.
+#[derive(Clone, Copy)]
+pub(super) struct GroupWiseWeights<'a> {
+    panels: &'a [u8],
+    panel_len: usize,
+    int4: bool,
+    /// What is taken from 4-bit elements where there are no zero points.
+    zero: u8,
+    factors: &'a Factors,
+    k: usize,
+    n: usize,
+    group: usize,
+    columns: Columns,
+}
+
+/// The factors of a group of a panel.
+#[derive(Clone, Copy)]
+pub(super) struct LaneFactors<'a> {
+    pub(super) scales: &'a [f32; PANEL],
+    pub(super) mins: Option<&'a [f32; PANEL]>,
+}
+
+impl<'a> GroupWiseWeights<'a> {
+    /// All panels and their factors, as packed for `spec`.
+    ///
+    /// # Panics
+    /// Where there are too few of either.
+    pub(super) fn new(spec: &LinearSpec, columns: Columns, panels: &'a [u8], factors: &'a Factors) -> Self {
+        let (k, n) = (spec.in_features, spec.weight_rows());
+        let group = spec.weights.group(k).unwrap_or(k).min(k).max(1);
+        let count = columns.panels(n);
+        let len = panel_len(spec).unwrap_or(usize::MAX);
+        assert!(count.checked_mul(len).is_some_and(|bytes| bytes <= panels.len()), "panels of {spec:?}");
+        let lanes = count * k.div_ceil(group) * PANEL;
+        let enough = |len: usize, wanted: bool| if wanted { len == lanes } else { len == 0 };
+        let offset = spec.weights.offset();
+        assert!(
+            factors.scales.len() == lanes
+                && enough(factors.zeros.len(), offset == GroupOffset::ZeroPoint)
+                && enough(factors.mins.len(), offset == GroupOffset::Min),
+            "factors of {spec:?}"
+        );
+        Self {
+            panels,
+            panel_len: len,
+            int4: spec.weights.is_int4(),
+            zero: if offset == GroupOffset::Symmetric { 8 } else { 0 },
+            factors,
+            k,
+            n,
+            group,
+            columns,
+        }
+    }
+
+    /// Columns: K.
+    pub(super) fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Values of K that share factors; at most K.
+    pub(super) fn group(&self) -> usize {
+        self.group
+    }
+
+    /// The number of panels.
+    pub(super) fn panels(&self) -> usize {
+        self.columns.panels(self.n)
+    }
+
+    /// Bytes of a panel.
+    pub(super) fn panel_bytes(&self) -> usize {
+        self.panel_len
+    }
+
+    /// Where a panel's results go.
+    pub(super) fn place(&self, panel: usize) -> Place {
+        self.columns.place(self.n, panel)
+    }
+
+    /// The factors of the group of `k`.
+    pub(super) fn lane_factors(&self, panel: usize, k: usize) -> LaneFactors<'a> {
+        let place = self.factor_place(panel, k);
+        LaneFactors {
+            scales: lanes(&self.factors.scales, place),
+            mins: (!self.factors.mins.is_empty()).then(|| lanes(&self.factors.mins, place)),
+        }
+    }
+
+    fn factor_place(&self, panel: usize, k: usize) -> usize {
+        panel * self.k.div_ceil(self.group) + k / self.group
+    }
+
+    /// The values `k` of a panel as bytes `q - z + 128`, in quads as [`int8_tile`](super::int8::int8_tile) reads them:
+    /// in `room`, or where they lie already. They are at most [`PIECE`] of one group, from a multiple of 8 on.
+    pub(super) fn bytes<'r, I: Isa>(
+        &'r self,
+        isa: I,
+        panel: usize,
+        k: Range<usize>,
+        room: &'r mut PieceBytes,
+    ) -> &'r [u8] {
+        let panel_bytes = &self.panels[panel * self.panel_len..][..self.panel_len];
+        let len = int8_panel_len(k.len());
+        if !self.int4 {
+            return &panel_bytes[k.start * PANEL..][..len];
+        }
+        let lines = &panel_bytes[k.start / 2 * PANEL..][..k.len().div_ceil(8) * 4 * PANEL];
+        let zeros = (!self.factors.zeros.is_empty())
+            .then(|| lanes::<u8>(&self.factors.zeros, self.factor_place(panel, k.start)));
+        isa.call(UnpackNibbles { lines, zero: self.zero, zeros, to: room });
+        &room[..len]
+    }
+}
+
+fn lanes<T>(values: &[T], place: usize) -> &[T; PANEL] {
+    match values[place * PANEL..].first_chunk() {
+        Some(lanes) => lanes,
+        None => unreachable!("`new` has counted the factors"),
+    }
+}
+
+/// Two quads of bytes from each line of 4-bit elements.
+struct UnpackNibbles<'a> {
+    lines: &'a [u8],
+    zero: u8,
+    zeros: Option<&'a [u8; PANEL]>,
+    to: &'a mut PieceBytes,
+}
+
+impl Kernel for UnpackNibbles<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        const BYTES: usize = 4 * LANES;
+        let mask = isa.splat_i32(0x0F0F_0F0F);
+        for vector in 0..2 {
+            // 128 less the zero point, in all four bytes of a lane; no byte carries into the next.
+            let mut offset = isa.splat_i32(i32::from(128 - self.zero).wrapping_mul(0x0101_0101));
+            if let Some(zeros) = self.zeros {
+                let zeros: &[i8] = bytemuck::cast_slice(&zeros[vector * LANES..][..LANES]);
+                let byte = isa.sub_i32(isa.splat_i32(128), isa.load_i8_partial(zeros));
+                let pair = isa.add_i32(byte, isa.shift_left::<8>(byte));
+                offset = isa.add_i32(pair, isa.shift_left::<16>(pair));
+            }
+            let lines = self.lines.as_chunks::<{ 2 * BYTES }>().0;
+            for (line, to) in lines.iter().zip(self.to.as_chunks_mut::<{ 4 * BYTES }>().0) {
+                let Some(packed) = line[vector * BYTES..].first_chunk() else { continue };
+                let packed = isa.load_bytes(packed);
+                let low = isa.add_i32(isa.and(packed, mask), offset);
+                let high = isa.add_i32(isa.and(isa.shift_right::<4>(packed), mask), offset);
+                for (quad, bytes) in [low, high].into_iter().enumerate() {
+                    let mut words = [0i32; LANES];
+                    isa.store_i32(bytes, &mut words);
+                    to[2 * quad * BYTES + vector * BYTES..][..BYTES]
+                        .copy_from_slice(bytemuck::cast_slice(&words));
+                }
+            }
+        }
+    }
+}
+
+/// Floats from bytes: `scale · q`, then `+ min` where there are minima, each rounded by itself.
+pub(super) struct Dequantize<'a> {
+    /// Quads of bytes `q + 128`.
+    pub(super) bytes: &'a [u8],
+    pub(super) factors: LaneFactors<'a>,
+    /// `[K][32]`, whole quads.
+    pub(super) to: &'a mut PieceFloats,
+}
+
+impl Kernel for Dequantize<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        const BYTES: usize = 4 * LANES;
+        let LaneFactors { scales, mins } = self.factors;
+        for vector in 0..2 {
+            let part = vector * LANES..(vector + 1) * LANES;
+            let scale = isa.load_partial(&scales[part.clone()]);
+            let min = mins.map(|mins| isa.load_partial(&mins[part.clone()]));
+            let quads = self.bytes.as_chunks::<{ 2 * BYTES }>().0;
+            for (quad, to) in quads.iter().zip(self.to.as_chunks_mut::<{ 4 * PANEL }>().0) {
+                let Some(bytes) = quad[vector * BYTES..].first_chunk() else { continue };
+                let bytes = isa.load_bytes(bytes);
+                let values = [
+                    element::<I, 0>(isa, bytes),
+                    element::<I, 8>(isa, bytes),
+                    element::<I, 16>(isa, bytes),
+                    element::<I, 24>(isa, bytes),
+                ];
+                for (value, to) in values.into_iter().zip(to.as_chunks_mut::<PANEL>().0) {
+                    let mut value = isa.mul(value, scale);
+                    if let Some(min) = min {
+                        value = isa.add(value, min);
+                    }
+                    isa.store_partial(value, &mut to[part.clone()]);
+                }
+            }
+        }
+    }
+}
+
+/// One byte of each lane, less 128.
+#[inline(always)]
+fn element<I: Isa, const SHIFT: u32>(isa: I, bytes: I::I32) -> I::F32 {
+    let byte = isa.and(isa.shift_right::<SHIFT>(bytes), isa.splat_i32(0xFF));
+    isa.to_f32(isa.sub_i32(byte, isa.splat_i32(128)))
+}
