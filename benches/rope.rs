@@ -20,8 +20,10 @@ impl Bench for Ropes {
                 let positions: Vec<u32> = (7..7 + tokens as u32).collect();
                 let step = Positions { positions: &positions }.check(&plan)?;
                 device.rope_update(stream, &mut plan, &step)?;
-                let mut step =
-                    || -> Result<()> { device.rope(stream, RopeArgs { plan: &plan, x: &x }.check()?) };
+                let mut step = || -> Result<()> {
+                    device
+                        .rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)
+                };
                 step()?;
                 let other = if style == RopeStyle::HalfSplit { head_dim / 2 } else { 1 };
                 let (sin, cos) = 7f64.sin_cos();

@@ -64,7 +64,10 @@ macro_rules! parity_tests {
         );
         $crate::parity_tests!(@family $device, norm: edges fused weights extremes supports random errors);
         $crate::parity_tests!(@family $device, quantize: edges supports random errors);
-        $crate::parity_tests!(@family $device, rope: edges supports random views errors);
+        $crate::parity_tests!(
+            @family $device,
+            rope: edges scalings axes turns inverse supports random views write write_random errors
+        );
         $crate::parity_tests!(
             @family $device,
             sampling: greedy drawn random frequencies probabilities log_probs verify verify_random errors

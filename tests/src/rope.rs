@@ -1,8 +1,11 @@
 //! Rotary embedding, judged.
 
+mod errors;
+mod write;
+
 use crate::{
     case::{Group, Verdict},
-    judge::{judge, refused, unsupported},
+    judge::{judge, unsupported},
     oracle,
     poison::{Guarded, Layout, Region},
     random::Rng,
@@ -10,15 +13,23 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Support,
-    rope::{MAX_ROTARY_DIM, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle},
+    rope::{Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Turns, Yarn, YarnBounds},
 };
 
 const LAYOUTS: [Layout; 3] =
     [Layout::Dense, Layout::Rows { before: 3, after: 5 }, Layout::Heads { after: 3 }];
 const STYLES: [RopeStyle; 2] = [RopeStyle::HalfSplit, RopeStyle::Interleaved];
-const LLAMA3: RopeScaling =
-    RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_context: 8192 };
-const SCALINGS: [RopeScaling; 3] = [RopeScaling::None, RopeScaling::Linear { factor: 4.0 }, LLAMA3];
+const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+
+/// What a step turns by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum By {
+    /// Positions.
+    Positions,
+    /// Cosines and sines of the caller's own: random numbers, so that nothing can be made up for them.
+    Turns,
+}
 
 /// One call, in place.
 #[derive(Clone, Debug)]
@@ -26,9 +37,13 @@ const SCALINGS: [RopeScaling; 3] = [RopeScaling::None, RopeScaling::Linear { fac
 pub struct Case {
     /// Which rotation.
     pub spec: RopeSpec,
+    /// Which way.
+    pub direction: Direction,
+    /// By what.
+    pub by: By,
     /// Heads.
     pub heads: usize,
-    /// A position a token.
+    /// A position a token: `[axes, tokens]`.
     pub positions: Vec<u32>,
     /// How the heads lie in memory.
     pub layout: Layout,
@@ -36,14 +51,56 @@ pub struct Case {
     pub seed: u64,
 }
 
+impl Case {
+    fn new(spec: RopeSpec, heads: usize, positions: Vec<u32>) -> Self {
+        let (direction, by) = (Direction::Forward, By::Positions);
+        Case { spec, direction, by, heads, positions, layout: Layout::Dense, seed: 9 }
+    }
+
+    fn tokens(&self) -> usize {
+        self.positions.len() / self.spec.axes()
+    }
+}
+
 /// All groups of this family.
 pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("rope", "edges", edges(), body),
+        Group::listed("rope", "scalings", scalings(), body),
+        Group::listed("rope", "axes", axes(), body),
+        Group::listed("rope", "turns", turns(), body),
+        Group::listed("rope", "inverse", inverse(), body),
         Group::listed("rope", "supports", supports(), body),
-        Group::seeded("rope", "random", 40, random, body),
+        Group::seeded("rope", "random", 60, random, body),
         Group::bodies("rope", "views", vec![("queries and keys in one buffer, values untouched", views)]),
-        Group::bodies("rope", "errors", vec![("wrong specs, steps and shapes", errors)]),
+        Group::listed("rope", "write", write::cases(), write::body),
+        Group::seeded("rope", "write_random", 30, write::random, write::body),
+        Group::bodies("rope", "errors", errors::bodies()),
+    ]
+}
+
+fn llama3() -> RopeScaling {
+    let (low_freq_factor, high_freq_factor) = (1.0, 4.0);
+    RopeScaling::Llama3 { factor: 8.0, low_freq_factor, high_freq_factor, original_context: 8192 }
+}
+
+/// Every kind of stretching, for `pairs` pairs.
+fn every_scaling(pairs: usize) -> Vec<RopeScaling> {
+    let yarn = Yarn::new(16.0, 4096);
+    let divisors = (0..pairs).map(|pair| 1.0 + pair as f32 / 3.0).collect();
+    vec![
+        RopeScaling::None,
+        RopeScaling::Linear { factor: 4.0 },
+        llama3(),
+        RopeScaling::Ntk { factor: 8.0 },
+        RopeScaling::Yarn(yarn),
+        // DeepSeek-V3's, and gpt-oss's.
+        RopeScaling::Yarn(Yarn::new(40.0, 4096).with_attention_factor(1.0)),
+        RopeScaling::Yarn(Yarn::new(32.0, 4096).with_bounds(YarnBounds::Exact)),
+        // Bounds that leave nothing between them.
+        RopeScaling::Yarn(yarn.with_betas(1.1, 1.0).with_attention_factor(0.5)),
+        RopeScaling::Yarn(Yarn::new(2.0, 1)),
+        RopeScaling::PerPair { divisors, attention_factor: 1.19 },
     ]
 }
 
@@ -59,9 +116,80 @@ fn edges() -> Vec<Case> {
                 (4, vec![0, 1, 2, 3, 5, 8191, 8192, 131_071]),
                 (12, vec![9_999, 3]),
             ] {
-                let spec = RopeSpec::new(head_dim, style, 131_072).with_scaling(SCALINGS[number % 3]);
-                let layout = LAYOUTS[number % 3];
-                cases.push(Case { spec, heads, positions, layout, seed: number as u64 });
+                let spec = RopeSpec::new(head_dim, style, 131_072)
+                    .with_scaling(every_scaling(head_dim / 2).swap_remove(number % 3));
+                let (layout, seed) = (LAYOUTS[number % 3], number as u64);
+                cases.push(Case { layout, seed, ..Case::new(spec, heads, positions) });
+            }
+        }
+    }
+    cases
+}
+
+fn scalings() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (head_dim, rotary_dim, theta) in
+        [(2, 2, 1e4), (64, 64, 1e4), (64, 34, 150_000.0), (128, 128, 1e6), (192, 64, 1e4)]
+    {
+        for scaling in every_scaling(rotary_dim / 2) {
+            for (number, style) in STYLES.into_iter().enumerate() {
+                let spec = RopeSpec::new(head_dim, style, 131_072)
+                    .with_rotary_dim(rotary_dim)
+                    .with_theta(theta)
+                    .with_scaling(scaling.clone());
+                let case = Case::new(spec, 2, vec![0, 1, 4095, 4096, 131_071]);
+                cases.push(Case { layout: LAYOUTS[number], ..case });
+            }
+        }
+    }
+    cases
+}
+
+fn axes() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for style in STYLES {
+        for (head_dim, pair_axes) in [
+            // Qwen2-VL's sections, Qwen3-VL's order, and axes that no pair turns by.
+            (128, [vec![0; 16], vec![1; 24], vec![2; 24]].concat()),
+            (128, (0..64).map(|pair| if pair < 60 { pair % 3 } else { 0 }).collect()),
+            (34, vec![1; 17]),
+            (8, vec![3, 0, 0, 1]),
+        ] {
+            let spec = RopeSpec::new(head_dim, style, 5000).with_pair_axes(pair_axes);
+            for tokens in [0, 1, 5] {
+                let position = |place: u32| (place * 977 + 3) % 5000;
+                let positions = (0..(tokens * spec.axes()) as u32).map(position).collect();
+                cases.push(Case { layout: LAYOUTS[1], ..Case::new(spec.clone(), 3, positions) });
+            }
+        }
+    }
+    cases
+}
+
+fn turns() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for style in STYLES {
+        for (head_dim, rotary_dim) in [(2, 2), (30, 16), (64, 64), (80, 34)] {
+            for tokens in [0, 1, 4] {
+                // What the spec says of angles is not asked.
+                let spec = RopeSpec::new(head_dim, style, 1)
+                    .with_rotary_dim(rotary_dim)
+                    .with_scaling(RopeScaling::Yarn(Yarn::new(4.0, 100)));
+                cases.push(Case { by: By::Turns, ..Case::new(spec, 2, vec![0; tokens]) });
+            }
+        }
+    }
+    cases
+}
+
+fn inverse() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for style in STYLES {
+        for head_dim in [2, 30, 64, 96] {
+            for by in [By::Positions, By::Turns] {
+                let spec = RopeSpec::new(head_dim, style, 1000);
+                let case = Case::new(spec, 3, vec![999, 1, 0, 77]);
+                cases.push(Case { direction: Direction::Inverse, by, layout: LAYOUTS[2], ..case });
             }
         }
     }
@@ -71,15 +199,15 @@ fn edges() -> Vec<Case> {
 fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for style in STYLES {
-        for scaling in SCALINGS {
-            for rotary_dim in [2, 20, 30, 32, 64] {
+        for rotary_dim in [2, 20, 30, 32, 64] {
+            for (number, scaling) in every_scaling(rotary_dim / 2).into_iter().enumerate() {
                 for theta in [10_000.0, 500_000.0] {
                     let spec = RopeSpec::new(64, style, 40_000)
                         .with_theta(theta)
                         .with_rotary_dim(rotary_dim)
-                        .with_scaling(scaling);
-                    let positions = vec![39_999, 0, 77];
-                    cases.push(Case { spec, heads: 3, positions, layout: LAYOUTS[1], seed: 9 });
+                        .with_scaling(scaling.clone())
+                        .with_dtype(FLOATS[number % 3]);
+                    cases.push(Case { layout: LAYOUTS[1], ..Case::new(spec, 3, vec![39_999, 0, 77]) });
                 }
             }
         }
@@ -91,58 +219,96 @@ fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let (head_dim, tokens) = (2 + rng.below(127), rng.below(9));
     let max_positions = 1 + rng.below(100_000);
+    let rotary_dim = 2 + 2 * rng.below(head_dim / 2);
+    let mut scalings = every_scaling(rotary_dim / 2);
+    let scaling = scalings.swap_remove(rng.below(scalings.len()));
+    let axes = 1 + rng.below(3);
+    let pair_axes = if rng.coin() { (0..rotary_dim / 2).map(|_| rng.below(axes)).collect() } else { vec![] };
     let spec = RopeSpec::new(head_dim, rng.pick(&STYLES), max_positions)
-        .with_rotary_dim(2 + 2 * rng.below(head_dim / 2))
+        .with_rotary_dim(rotary_dim)
         .with_theta(100.0 + 1e6 * rng.unit())
-        .with_scaling(rng.pick(&SCALINGS));
+        .with_scaling(scaling)
+        .with_pair_axes(pair_axes)
+        .with_dtype(rng.pick(&FLOATS));
     Case {
-        spec,
-        heads: rng.below(7),
-        positions: (0..tokens).map(|_| rng.below(max_positions) as u32).collect(),
+        direction: rng.pick(&[Direction::Forward, Direction::Forward, Direction::Inverse]),
+        by: rng.pick(&[By::Positions, By::Positions, By::Turns]),
         layout: rng.pick(&LAYOUTS),
         seed,
+        positions: (0..tokens * spec.axes()).map(|_| rng.below(max_positions) as u32).collect(),
+        ..Case::new(spec, rng.below(7), Vec::new())
     }
 }
 
+/// Cosines and sines of the caller's own, `[tokens, pairs]`.
+fn own_turns(case: &Case) -> (Vec<f32>, Vec<f32>) {
+    let (mut rng, count) = (Rng::new(case.seed ^ 7), case.tokens() * case.spec.rotary_dim / 2);
+    (rng.aways(count), rng.aways(count))
+}
+
 fn expected(case: &Case, x: &[f64]) -> Vec<Bound> {
-    let head_dim = case.spec.head_dim;
+    let Case { spec, heads, positions, .. } = case;
+    let (head_dim, rotary_dim, pairs) = (spec.head_dim, spec.rotary_dim, spec.rotary_dim / 2);
+    let (own_cos, own_sin) = own_turns(case);
     let mut out = Vec::new();
-    for (token, &position) in case.positions.iter().enumerate() {
-        for head in 0..case.heads {
-            let x = &x[(token * case.heads + head) * head_dim..][..head_dim];
-            let turned = oracle::rope::head(&case.spec, x, position);
-            let rotary_dim = case.spec.rotary_dim;
+    for token in 0..case.tokens() {
+        let (cos, mut sin) = match case.by {
+            By::Positions => {
+                let position: Vec<u32> =
+                    positions.iter().copied().skip(token).step_by(case.tokens()).collect();
+                oracle::rope::tables(spec, &position)
+            }
+            By::Turns => {
+                let of = |own: &[f32]| own[token * pairs..][..pairs].iter().map(|&x| f64::from(x)).collect();
+                (of(&own_cos), of(&own_sin))
+            }
+        };
+        if case.direction == Direction::Inverse {
+            sin.iter_mut().for_each(|sin| *sin = -*sin);
+        }
+        for head in 0..*heads {
+            let x = &x[(token * heads + head) * head_dim..][..head_dim];
+            let turned = oracle::rope::turn(spec.style, x, &cos, &sin).into_iter().enumerate();
             // Elements beyond rotary_dim keep their bits.
-            out.extend(
-                turned.into_iter().enumerate().map(
-                    |(i, y)| {
-                        if i < rotary_dim { y.rounded(DType::F32) } else { y }
-                    },
-                ),
-            );
+            out.extend(turned.map(|(i, y)| if i < rotary_dim { y.rounded(spec.dtype) } else { y }));
         }
     }
     out
 }
 
+/// Updates a plan for a case, after a longer step: what that leaves in the tables must not be used.
+fn update<B: Backend>(device: &B, stream: &mut B::Stream, plan: &mut B::RopePlan, case: &Case) -> Verdict {
+    let earlier = vec![0; (case.tokens() + 2) * case.spec.axes()];
+    let step = Positions { positions: &earlier }.check(plan)?;
+    device.rope_update(stream, plan, &step)?;
+    match case.by {
+        By::Positions => {
+            let step = Positions { positions: &case.positions }.check(plan)?;
+            device.rope_update(stream, plan, &step)?;
+        }
+        By::Turns => {
+            let (cos, sin) = own_turns(case);
+            let step = Turns { cos: &cos, sin: &sin }.check(plan)?;
+            device.rope_update_turns(stream, plan, &step)?;
+        }
+    }
+    Ok(())
+}
+
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { spec, heads, positions, layout, seed } = case;
+    let Case { spec, heads, layout, seed, .. } = case;
     let stream = &mut device.stream()?;
-    let planned = device.rope_plan(spec, positions.len() + 2);
+    let planned = device.rope_plan(spec, case.tokens() + 2);
     if let Support::No(_) = device.rope_supports(spec) {
         return unsupported("rope", planned);
     }
     let mut plan = planned?;
-    // A longer step before it: what it leaves in the tables must not be used.
-    let earlier = vec![0; positions.len() + 2];
-    let step = Positions { positions: &earlier }.check(&plan)?;
-    device.rope_update(stream, &mut plan, &step)?;
-    let step = Positions { positions }.check(&plan)?;
-    device.rope_update(stream, &mut plan, &step)?;
-    let dims = [positions.len(), *heads, spec.head_dim];
+    update(device, stream, &mut plan, case)?;
+    let dims = [case.tokens(), *heads, spec.head_dim];
     let values = Rng::new(*seed).aways(dims.iter().product());
-    let (x, x_values) = Guarded::<B>::input(stream, DType::F32, &values, &dims, *layout)?;
-    device.rope(stream, RopeArgs { plan: &plan, x: &x.view }.check()?)?;
+    let (x, x_values) = Guarded::<B>::input(stream, spec.dtype, &values, &dims, *layout)?;
+    let args = RopeArgs { plan: &plan, direction: case.direction, x: &x.view };
+    device.rope(stream, args.check()?)?;
     judge("x", &dims, &x.read(stream)?, &expected(case, &x_values))
 }
 
@@ -157,68 +323,14 @@ fn views<B: Backend>(device: &B) -> Verdict {
     let mut rng = Rng::new(11);
     let x_values = region.put(stream, &x, &rng.aways(tokens * turning))?;
     let v_values = region.put(stream, &v, &rng.aways(tokens * (width - turning)))?;
-    let case = Case {
-        spec: RopeSpec::new(head_dim, RopeStyle::HalfSplit, 100),
-        heads: query_heads + kv_heads,
-        positions: vec![4, 5, 6, 99, 0],
-        layout: Layout::Dense,
-        seed: 11,
-    };
+    let spec = RopeSpec::new(head_dim, RopeStyle::HalfSplit, 100);
+    let case = Case::new(spec, query_heads + kv_heads, vec![4, 5, 6, 99, 0]);
     let mut plan = device.rope_plan(&case.spec, tokens)?;
     let step = Positions { positions: &case.positions }.check(&plan)?;
     device.rope_update(stream, &mut plan, &step)?;
-    device.rope(stream, RopeArgs { plan: &plan, x: &x }.check()?)?;
+    device.rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)?;
     let after = region.get(stream, &[&x, &v])?;
     judge("x", x.dims(), &after[0], &expected(&case, &x_values))?;
     let untouched: Vec<Bound> = v_values.into_iter().map(Bound::exact).collect();
     judge("v", v.dims(), &after[1], &untouched)
-}
-
-fn errors<B: Backend>(device: &B) -> Verdict {
-    let stream = &mut device.stream()?;
-    let base = || RopeSpec::new(8, RopeStyle::HalfSplit, 10);
-    let llama3 = |factor, low_freq_factor, high_freq_factor, original_context| {
-        base().with_scaling(RopeScaling::Llama3 {
-            factor,
-            low_freq_factor,
-            high_freq_factor,
-            original_context,
-        })
-    };
-    for (argument, spec) in [
-        ("rotary_dim", base().with_rotary_dim(0)),
-        ("rotary_dim", base().with_rotary_dim(3)),
-        ("rotary_dim", base().with_rotary_dim(10)),
-        ("rotary_dim", RopeSpec::new(MAX_ROTARY_DIM + 2, RopeStyle::HalfSplit, 10)),
-        ("rotary_dim", RopeSpec::new(1 << 60, RopeStyle::HalfSplit, 10)),
-        ("theta", base().with_theta(0.0)),
-        ("theta", base().with_theta(f32::NAN)),
-        ("theta", base().with_theta(f32::INFINITY)),
-        ("scaling", base().with_scaling(RopeScaling::Linear { factor: 0.0 })),
-        ("scaling", base().with_scaling(RopeScaling::Linear { factor: f32::NAN })),
-        ("scaling", llama3(8.0, 4.0, 4.0, 8192)),
-        ("scaling", llama3(8.0, 1.0, 4.0, 0)),
-        ("scaling", llama3(-1.0, 1.0, 4.0, 8192)),
-        ("max_positions", RopeSpec::new(8, RopeStyle::HalfSplit, 1 << 31)),
-    ] {
-        refused("rope", argument, spec.check())?;
-        refused("rope", argument, device.rope_plan(&spec, 4))?;
-    }
-    let mut plan = device.rope_plan(&base(), 2)?;
-    refused("rope", "tokens", Positions { positions: &[0, 1, 2] }.check(&plan))?;
-    refused("rope", "positions", Positions { positions: &[0, 10] }.check(&plan))?;
-    let step = Positions { positions: &[0, 9] }.check(&plan)?;
-    let mut shorter = base();
-    shorter.max_positions = 9;
-    for mut other in [device.rope_plan(&base(), 1)?, device.rope_plan(&shorter, 2)?] {
-        refused("rope", "step", device.rope_update(stream, &mut other, &step))?;
-    }
-    device.rope_update(stream, &mut plan, &step)?;
-    let x = Guarded::<B>::output(stream, DType::F32, &[2, 3, 8], Layout::Dense)?;
-    let flat = Guarded::<B>::output(stream, DType::F32, &[2, 24], Layout::Dense)?;
-    let half = Guarded::<B>::output(stream, DType::F16, &[2, 3, 8], Layout::Dense)?;
-    for x in [&x.view.narrow(0, 0..1)?, &flat.view, &half.view, &flat.view.split_last(4)?] {
-        refused("rope", "x", RopeArgs { plan: &plan, x }.check())?;
-    }
-    x.untouched(stream)
 }

@@ -13,7 +13,7 @@ use halite_kernels::{
     moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeight, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
-    rope::{Rope, RopeSpec, RopeStyle},
+    rope::{Rope, RopeScaling, RopeSpec, RopeStyle, Yarn},
     top_k::{TopK, TopKSpec},
 };
 use halite_parity::{Fault, Verdict, attention, invariance, moe, parity_tests};
@@ -94,6 +94,9 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             ] {
                 assert_eq!(cpu.activation_supports(&spec.with_dtype(dtype)), Support::Native);
             }
+            let yarn = RopeScaling::Yarn(Yarn::new(32.0, 4096));
+            let rope = RopeSpec::new(128, RopeStyle::Interleaved, 131_072).with_sections(&[16, 24, 24]);
+            assert_eq!(cpu.rope_supports(&rope.with_scaling(yarn).with_dtype(dtype)), Support::Native);
             for spec in [NormSpec::rms(1e-6).with_weight_offset(1.0), NormSpec::layer(1e-5)] {
                 assert_eq!(cpu.norm_supports(&spec.with_dtype(dtype)), Support::Native);
             }

@@ -1,10 +1,23 @@
-//! Rotary position embedding, in place.
+//! Rotary position embedding, in place and on the way to the cache.
 
-use crate::{device::Cpu, simd::Isa, simd::Kernel, stream::CpuStream, view::Rows, view::write};
-use halite_hal::Result;
+use crate::{
+    cache::{
+        Kind,
+        write::{self, HeadRows, Place},
+    },
+    device::Cpu,
+    row::Row,
+    simd::{Isa, Kernel, LANES, StoredFloat},
+    stream::CpuStream,
+    view::{Rows, read, with_float, write as lend},
+};
+use halite_hal::{Error, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle},
+    rope::{
+        Direction, PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle, RopeWriteArgs,
+        Turns,
+    },
 };
 
 /// A step's cosines and sines.
@@ -16,9 +29,15 @@ pub struct CpuRopePlan {
     spec: RopeSpec,
     max_tokens: usize,
     frequencies: Vec<f64>,
-    /// `[tokens, rotary_dim / 2]`, cosine and sine.
-    turns: Vec<(f32, f32)>,
+    /// `[tokens, 2, rotary_dim / 2]`: cosines, then sines.
+    turns: Vec<f32>,
     tokens: usize,
+}
+
+impl CpuRopePlan {
+    fn pairs(&self) -> usize {
+        self.spec.rotary_dim / 2
+    }
 }
 
 impl RopePlan for CpuRopePlan {
@@ -38,17 +57,22 @@ impl RopePlan for CpuRopePlan {
 impl Rope for Cpu {
     type RopePlan = CpuRopePlan;
 
-    fn rope_supports(&self, _spec: &RopeSpec) -> Support {
-        Support::Native
+    fn rope_supports(&self, spec: &RopeSpec) -> Support {
+        if spec.dtype.is_float() {
+            Support::Native
+        } else {
+            Support::No(format!("{}: floating-point types are built", spec.dtype))
+        }
     }
 
     fn rope_plan(&self, spec: &RopeSpec, max_tokens: usize) -> Result<CpuRopePlan> {
         spec.check()?;
+        self.rope_supports(spec).require("rope", self, spec)?;
         let mut turns = Vec::new();
-        let pairs = max_tokens.saturating_mul(spec.rotary_dim / 2);
-        turns.try_reserve_exact(pairs).map_err(|_| halite_hal::Error::OutOfMemory {
+        let floats = max_tokens.saturating_mul(spec.rotary_dim);
+        turns.try_reserve_exact(floats).map_err(|_| Error::OutOfMemory {
             device: crate::buffer::DEVICE.to_owned(),
-            requested: (pairs as u64).saturating_mul(8),
+            requested: (floats as u64).saturating_mul(4),
         })?;
         Ok(CpuRopePlan { spec: spec.clone(), max_tokens, frequencies: spec.frequencies(), turns, tokens: 0 })
     }
@@ -60,66 +84,196 @@ impl Rope for Cpu {
         positions: &Checked<Positions<'_>, PositionLimits>,
     ) -> Result<()> {
         positions.checked_against("rope", &plan.limits())?;
-        plan.tokens = positions.positions.len();
+        let (tokens, pairs) = (positions.positions.len() / plan.spec.axes(), plan.pairs());
+        let factor = f64::from(plan.spec.attention_factor());
+        plan.tokens = tokens;
         plan.turns.clear();
-        for &position in positions.positions {
-            plan.turns.extend(plan.frequencies.iter().map(|frequency| {
-                let (sin, cos) = (f64::from(position) * frequency).sin_cos();
-                (cos as f32, sin as f32)
-            }));
+        plan.turns.resize(tokens * 2 * pairs, 0.0);
+        for (token, turns) in plan.turns.chunks_exact_mut(2 * pairs).enumerate() {
+            let (cos, sin) = turns.split_at_mut(pairs);
+            for (pair, frequency) in plan.frequencies.iter().enumerate() {
+                let axis = plan.spec.pair_axes.get(pair).copied().unwrap_or(0);
+                let angle = f64::from(positions.positions[axis * tokens + token]) * frequency;
+                let (s, c) = angle.sin_cos();
+                (cos[pair], sin[pair]) = ((c * factor) as f32, (s * factor) as f32);
+            }
+        }
+        Ok(())
+    }
+
+    fn rope_update_turns(
+        &self,
+        _stream: &mut CpuStream,
+        plan: &mut CpuRopePlan,
+        turns: &Checked<Turns<'_>, PositionLimits>,
+    ) -> Result<()> {
+        turns.checked_against("rope", &plan.limits())?;
+        let pairs = plan.pairs();
+        plan.tokens = turns.cos.len() / pairs;
+        plan.turns.clear();
+        for (cos, sin) in turns.cos.chunks_exact(pairs).zip(turns.sin.chunks_exact(pairs)) {
+            plan.turns.extend_from_slice(cos);
+            plan.turns.extend_from_slice(sin);
         }
         Ok(())
     }
 
     fn rope(&self, _stream: &mut CpuStream, args: Checked<RopeArgs<'_, Self>>) -> Result<()> {
-        let plan = args.plan;
-        let mut x = write::<f32>(args.x)?;
-        let rows = x.rows;
-        let pairs = plan.spec.rotary_dim / 2;
-        let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 4);
-        let tasks =
-            x.data().chunks_mut(rows.outer_stride * per_task).zip(plan.turns.chunks(pairs * per_task));
-        self.team().each(tasks, |(x, turns)| {
-            self.tier().run(Turn { style: plan.spec.style, x, rows, turns, pairs });
-        });
-        Ok(())
+        self.turn(args.plan, args.direction, args.x)
+    }
+
+    /// Keys turn while they are written; what a cache stores is computed from the turned F32 values, as it would be
+    /// from memory.
+    fn rope_cache_write(
+        &self,
+        _stream: &mut CpuStream,
+        args: Checked<RopeWriteArgs<'_, Self>>,
+    ) -> Result<()> {
+        self.turn(args.plan, Direction::Forward, args.q)?;
+        let place = Place { cache: args.cache, layer: args.layer, slots: args.slots };
+        let k = read::<f32>(args.k)?;
+        let heads = TurnedHeads { plan: args.plan, data: k.data(), rows: k.rows };
+        write::write(self, &place, Kind::Keys, 0, &heads)?;
+        // Keys and values may be columns of one matrix: reading them does not disturb.
+        write::stored(self, &place, Kind::Values, &[args.v])
+    }
+}
+
+impl Cpu {
+    fn turn(&self, plan: &CpuRopePlan, direction: Direction, x: &Tensor<Cpu>) -> Result<()> {
+        with_float!(plan.spec.dtype, Float => {
+            let mut x = lend::<Float>(x)?;
+            let (rows, pairs, style) = (x.rows, plan.pairs(), plan.spec.style);
+            let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 4);
+            let tasks =
+                x.data().chunks_mut(rows.outer_stride * per_task).zip(plan.turns.chunks(2 * pairs * per_task));
+            self.team().each(tasks, |(x, turns)| {
+                self.tier().run(Turn { style, direction, x, rows, turns, pairs });
+            });
+            Ok(())
+        })
     }
 }
 
 /// The heads of a task's tokens.
-struct Turn<'a> {
+struct Turn<'a, T> {
     style: RopeStyle,
-    x: &'a mut [f32],
+    direction: Direction,
+    x: &'a mut [T],
     rows: Rows,
-    turns: &'a [(f32, f32)],
+    turns: &'a [f32],
     pairs: usize,
 }
 
-impl Kernel for Turn<'_> {
+impl<T: StoredFloat> Kernel for Turn<'_, T> {
     type Output = ();
 
-    /// Plain loops, which the compiler turns into vectors by itself. No multiply-add: the tiers agree to the last bit.
     #[inline(always)]
-    fn run<I: Isa>(self, _isa: I) {
-        for (x, turns) in self.x.chunks_mut(self.rows.outer_stride).zip(self.turns.chunks(self.pairs)) {
+    fn run<I: Isa>(self, isa: I) {
+        let pairs = self.pairs;
+        for (x, turns) in self.x.chunks_mut(self.rows.outer_stride).zip(self.turns.chunks_exact(2 * pairs)) {
+            let (cos, sin) = turns.split_at(pairs);
             for head in 0..self.rows.inner {
-                let x = &mut x[head * self.rows.inner_stride..][..2 * self.pairs];
-                match self.style {
-                    RopeStyle::Interleaved => {
-                        for (pair, &(cos, sin)) in x.chunks_exact_mut(2).zip(turns) {
-                            let (a, b) = (pair[0], pair[1]);
-                            pair[0] = a * cos - b * sin;
-                            pair[1] = a * sin + b * cos;
+                let x = &mut x[head * self.rows.inner_stride..][..2 * pairs];
+                for start in (0..pairs).step_by(LANES) {
+                    let range = start..pairs.min(start + LANES);
+                    let cos = isa.load_partial(&cos[range.clone()]);
+                    let sin = isa.load_partial(&sin[range.clone()]);
+                    let sin = match self.direction {
+                        Direction::Inverse => isa.sub(isa.splat(0.0), sin),
+                        _ => sin,
+                    };
+                    match self.style {
+                        RopeStyle::Interleaved => {
+                            let both = &mut x[2 * range.start..2 * range.end].as_chunks_mut::<2>().0;
+                            let (mut first, mut second) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+                            for ((a, b), pair) in first.iter_mut().zip(&mut second).zip(both.iter()) {
+                                (*a, *b) = (pair[0], pair[1]);
+                            }
+                            let (a, b) = turned(isa, T::load(isa, &first), T::load(isa, &second), cos, sin);
+                            T::store_partial(isa, a, &mut first);
+                            T::store_partial(isa, b, &mut second);
+                            for ((a, b), pair) in first.iter().zip(&second).zip(both.iter_mut()) {
+                                *pair = [*a, *b];
+                            }
                         }
-                    }
-                    _ => {
-                        let (first, second) = x.split_at_mut(self.pairs);
-                        for ((a, b), &(cos, sin)) in first.iter_mut().zip(second).zip(turns) {
-                            (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
+                        _ => {
+                            let (first, second) = x.split_at_mut(pairs);
+                            let (first, second) = (&mut first[range.clone()], &mut second[range]);
+                            let (a, b) = (T::load_partial(isa, first), T::load_partial(isa, second));
+                            let (a, b) = turned(isa, a, b, cos, sin);
+                            T::store_partial(isa, a, first);
+                            T::store_partial(isa, b, second);
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// No multiply-add: the tiers agree to the last bit.
+#[inline(always)]
+fn turned<I: Isa>(isa: I, a: I::F32, b: I::F32, cos: I::F32, sin: I::F32) -> (I::F32, I::F32) {
+    (isa.sub(isa.mul(a, cos), isa.mul(b, sin)), isa.add(isa.mul(a, sin), isa.mul(b, cos)))
+}
+
+/// Keys that turn as they are read.
+struct TurnedHeads<'a> {
+    plan: &'a CpuRopePlan,
+    data: &'a [f32],
+    rows: Rows,
+}
+
+impl<'a> HeadRows for TurnedHeads<'a> {
+    type Row = TurnedRow<'a>;
+
+    #[inline(always)]
+    fn row(&self, token: usize, head: usize) -> TurnedRow<'a> {
+        let pairs = self.plan.pairs();
+        let (cos, sin) = self.plan.turns[token * 2 * pairs..][..2 * pairs].split_at(pairs);
+        let x = &self.data[self.rows.start(token, head)..][..self.rows.columns];
+        TurnedRow { style: self.plan.spec.style, x, cos, sin }
+    }
+}
+
+/// One key.
+struct TurnedRow<'a> {
+    style: RopeStyle,
+    x: &'a [f32],
+    cos: &'a [f32],
+    sin: &'a [f32],
+}
+
+impl TurnedRow<'_> {
+    /// One element, by the operations of [`turned`].
+    #[inline(always)]
+    fn element(&self, i: usize) -> f32 {
+        let pairs = self.cos.len();
+        if i >= 2 * pairs {
+            return self.x[i];
+        }
+        let (pair, is_second, other) = match self.style {
+            RopeStyle::Interleaved => (i / 2, i % 2 == 1, i ^ 1),
+            _ if i < pairs => (i, false, i + pairs),
+            _ => (i - pairs, true, i - pairs),
+        };
+        let (cos, sin) = (self.cos[pair], self.sin[pair]);
+        if is_second { self.x[other] * sin + self.x[i] * cos } else { self.x[i] * cos - self.x[other] * sin }
+    }
+}
+
+impl Row for TurnedRow<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        let mut lanes = [0.0; LANES];
+        let count = (self.x.len() - start).min(LANES);
+        lanes[..count].iter_mut().enumerate().for_each(|(lane, to)| *to = self.element(start + lane));
+        isa.load(&lanes)
     }
 }

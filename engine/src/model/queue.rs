@@ -8,7 +8,7 @@ use halite_kernels::embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable};
 use halite_kernels::linear::{Epilogue, LinearArgs};
 use halite_kernels::norm::{NormArgs, NormOut, NormResidual, NormSpec};
 use halite_kernels::quantize::{QuantizeArgs, QuantizeSpec};
-use halite_kernels::rope::RopeArgs;
+use halite_kernels::rope::{Direction, RopeArgs};
 use halite_kernels::{Backend, DType, Tensor};
 
 /// A device and the stream that its work is queued on.
@@ -68,7 +68,9 @@ impl<B: Backend> Queue<'_, B> {
 
     /// Turns heads in place.
     pub(super) fn rope(&mut self, plan: &B::RopePlan, heads: &Tensor<B>) -> Result<()> {
-        Ok(self.device.rope(self.stream, RopeArgs { plan, x: heads }.check()?)?)
+        Ok(self
+            .device
+            .rope(self.stream, RopeArgs { plan, direction: Direction::Forward, x: heads }.check()?)?)
     }
 
     /// Writes a layer's keys and values into the cache.

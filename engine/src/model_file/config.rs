@@ -92,7 +92,7 @@ impl ModelConfig {
         RopeSpec::new(self.head_dim, kind.rope.style, context)
             .with_theta(kind.rope.theta)
             .with_rotary_dim(kind.rope.rotary_dim)
-            .with_scaling(kind.rope.scaling)
+            .with_scaling(kind.rope.scaling.clone())
     }
 
     /// The attention of layers of one kind, over a cache.

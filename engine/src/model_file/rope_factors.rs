@@ -45,7 +45,7 @@ pub(super) fn apply(file: &GgufFile, config: &mut ModelConfig) -> Result<()> {
         original_context: ORIGINAL_CONTEXT,
     };
     let plain = config.rope(kind, config.context);
-    let scaled = plain.clone().with_scaling(scaling);
+    let scaled = plain.clone().with_scaling(scaling.clone());
     scaled.check()?;
     let expected =
         plain.frequencies().into_iter().zip(scaled.frequencies()).map(|(plain, scaled)| plain / scaled);
@@ -57,7 +57,7 @@ pub(super) fn apply(file: &GgufFile, config: &mut ModelConfig) -> Result<()> {
         }
     }
     for kind in &mut config.attention_kinds {
-        kind.rope.scaling = scaling;
+        kind.rope.scaling = scaling.clone();
     }
     Ok(())
 }

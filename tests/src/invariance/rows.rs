@@ -9,6 +9,7 @@ use crate::{
     quantize::Row,
     random::Rng,
 };
+use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOut, Function},
@@ -16,6 +17,7 @@ use halite_kernels::{
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
     quantize::{QuantizeArgs, QuantizeSpec},
+    rope::{Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Yarn},
     sampling::{
         DraftProbabilities, LogProbArgs, ProbabilityArgs, SamplingArgs, SamplingParams, SamplingSpec,
         SamplingStep, TopLogProbs, VerifyArgs, VerifyCapacity, VerifyStep,
@@ -36,6 +38,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("norms", norm),
         ("quantisation", quantize),
         ("activations", activation),
+        ("rotations", rope),
         ("penalties, biases and masks", adjusted_logits),
         ("sampling and log-probabilities", sampling),
         ("drafted tokens", verify),
@@ -227,6 +230,27 @@ fn adjusted_logits<B: Backend>(device: &B) -> Verdict {
         device.adjust_logits(stream, LogitsArgs { plan: &plan, logits: &logits.view }.check()?)?;
         logits.read_bytes(stream)
     })
+}
+
+fn rope<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let (heads, head_dim) = (3, 70);
+    let values = Rng::new(9).spreads(ROWS * heads * head_dim);
+    let positions: Vec<u32> = (0..ROWS as u32).map(|row| row * 313).collect();
+    for style in [RopeStyle::HalfSplit, RopeStyle::Interleaved] {
+        let yarn = RopeScaling::Yarn(Yarn::new(8.0, 4096));
+        let spec = RopeSpec::new(head_dim, style, 20_000).with_rotary_dim(54).with_scaling(yarn);
+        let mut plan = device.rope_plan(&spec, ROWS)?;
+        same_rows(&format!("{spec:?}"), heads * head_dim * 4, |rows| {
+            let step = Positions { positions: &positions[rows.clone()] }.check(&plan)?;
+            device.rope_update(stream, &mut plan, &step)?;
+            let values = &values[rows.start * heads * head_dim..rows.end * heads * head_dim];
+            let x = Tensor::<B>::from_slice(stream, values, &[rows.len(), heads, head_dim])?;
+            device.rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)?;
+            Ok(stream.download(&x)?.wait()?)
+        })?;
+    }
+    Ok(())
 }
 
 fn sampling<B: Backend>(device: &B) -> Verdict {

@@ -10,6 +10,7 @@ mod linear_group_wise;
 mod logits;
 mod moe;
 mod norm;
+mod rope;
 mod rows;
 mod sampling;
 mod top_k;

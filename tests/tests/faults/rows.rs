@@ -1,4 +1,4 @@
-//! Operators on rows: embedding, quantize, rope.
+//! Operators on rows: embedding, quantize.
 
 use crate::{
     device::{Exact, Queue, read, values, write},
@@ -9,7 +9,6 @@ use halite_kernels::{
     Checked, Support,
     embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
-    rope::{PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle},
 };
 use halite_parity::oracle;
 
@@ -84,89 +83,5 @@ impl Exact {
             scales.push(f64::from(scale));
         }
         (q, scales)
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Turns {
-    spec: RopeSpec,
-    max_tokens: usize,
-    positions: Vec<u32>,
-    tokens: usize,
-}
-
-impl RopePlan for Turns {
-    fn spec(&self) -> &RopeSpec {
-        &self.spec
-    }
-    fn max_tokens(&self) -> usize {
-        self.max_tokens
-    }
-    fn tokens(&self) -> usize {
-        self.tokens
-    }
-}
-
-impl Rope for Exact {
-    type RopePlan = Turns;
-
-    fn rope_supports(&self, _: &RopeSpec) -> Support {
-        Support::Native
-    }
-
-    fn rope_plan(&self, spec: &RopeSpec, max_tokens: usize) -> Result<Turns> {
-        spec.check()?;
-        Ok(Turns { spec: spec.clone(), max_tokens, positions: Vec::new(), tokens: 0 })
-    }
-
-    fn rope_update(
-        &self,
-        _: &mut Queue,
-        plan: &mut Turns,
-        step: &Checked<Positions<'_>, PositionLimits>,
-    ) -> Result<()> {
-        step.checked_against("rope", &plan.limits())?;
-        plan.tokens = step.positions.len();
-        if !(self.has(Fault::RopeStalePositions) && plan.positions.len() >= plan.tokens) {
-            plan.positions = step.positions.to_vec();
-        }
-        Ok(())
-    }
-
-    fn rope(&self, _: &mut Queue, args: Checked<RopeArgs<'_, Self>>) -> Result<()> {
-        let mut spec = args.plan.spec.clone();
-        if self.has(Fault::RopeOtherStyle) {
-            spec.style = match spec.style {
-                RopeStyle::Interleaved => RopeStyle::HalfSplit,
-                _ => RopeStyle::Interleaved,
-            };
-        }
-        if self.has(Fault::RopeNoScaling) {
-            spec.scaling = RopeScaling::None;
-        }
-        if self.has(Fault::RopeWholeHead) {
-            spec.rotary_dim = spec.head_dim / 2 * 2;
-        }
-        let (heads, head_dim) = (args.x.dims()[1], spec.head_dim);
-        let x = read(args.x);
-        let mut out = Vec::new();
-        for (token, &position) in args.plan.positions.iter().take(args.plan.tokens).enumerate() {
-            let position = position + u32::from(self.has(Fault::RopeNextPosition));
-            for head in 0..heads {
-                let x = &x[(token * heads + head) * head_dim..][..head_dim];
-                let turned = if self.has(Fault::RopeF32Angles) {
-                    let angle = |pair| position as f32 * oracle::rope::frequency(&spec, pair) as f32;
-                    let (cos, sin): (Vec<f64>, Vec<f64>) = (0..spec.rotary_dim / 2)
-                        .map(|pair| (f64::from(angle(pair)).cos(), f64::from(angle(pair)).sin()))
-                        .unzip();
-                    oracle::rope::turn(spec.style, x, &cos, &sin)
-                } else {
-                    oracle::rope::head(&spec, x, position)
-                };
-                out.extend(values(turned));
-            }
-        }
-        write(args.x, out);
-        Ok(())
     }
 }

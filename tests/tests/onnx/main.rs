@@ -32,8 +32,7 @@ const RUNNERS: &[Runner] = &[
     Runner { op: "Attention", oracle: attention::oracle, device: attention::device },
     Runner { op: "MatMulInteger", oracle: integers::matmul_oracle, device: integers::matmul_device },
     Runner { op: "RMSNormalization", oracle: rows::rms_oracle, device: rows::rms_device },
-    // The tables of these are no cosines of any angle, so only the oracle can be asked.
-    Runner { op: "RotaryEmbedding", oracle: rows::rope_oracle, device: |_, _| Ok(()) },
+    Runner { op: "RotaryEmbedding", oracle: rows::rope_oracle, device: rows::rope_device },
     Runner { op: "Softmax", oracle: rows::softmax_oracle, device: rows::softmax_device },
     Runner { op: "TensorScatter", oracle: |_| Ok(()), device: integers::scatter },
     Runner { op: "TopK", oracle: rows::top_k_oracle, device: rows::top_k_device },

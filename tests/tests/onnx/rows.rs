@@ -8,7 +8,7 @@ use halite_hal::Tensor;
 use halite_kernels::{
     Backend, DType,
     norm::{NormArgs, NormOut, NormSpec},
-    rope::RopeStyle,
+    rope::{Direction, RopeArgs, RopeSpec, RopeStyle, Turns},
     sampling::{ProbabilityArgs, SamplingParams, SamplingSpec, SamplingStep},
     top_k::{TopKArgs, TopKSpec},
 };
@@ -55,30 +55,79 @@ pub(crate) fn rms_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     judge(&fixture.name, &dims, &got, &around(&y.values, &expected))
 }
 
-/// The tables of these tests are random numbers, no cosines of any angle: they show which elements pair up, and
-/// only the oracle can be asked.
-pub(crate) fn rope_oracle(fixture: &Fixture) -> Verdict {
-    let [x, cos, sin] = [fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("input.2")?];
-    let y = fixture.array("output.0")?;
-    let positions = if fixture.has("input.3") { Some(fixture.array("input.3")?) } else { None };
-    let interleaved = fixture.attribute("interleaved") == Some(1.0);
-    let style = if interleaved { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
-    let pairs = cos.dims[cos.dims.len() - 1];
-    // `[batch, tokens, heads · dim]` or `[batch, heads, tokens, dim]`.
-    let by_token = x.dims.len() == 3;
-    let heads = fixture.attribute("num_heads").map_or(x.dims[1], |heads| heads as usize);
-    let tokens = if by_token { x.dims[1] } else { x.dims[2] };
-    let head_dim = if by_token { x.dims[2] / heads } else { x.dims[3] };
-    let mut expected = Vec::new();
-    for (place, head) in x.values.chunks_exact(head_dim).enumerate() {
-        let batch = place / (heads * tokens);
-        let token = if by_token { place / heads % tokens } else { place % tokens };
-        let at = batch * tokens + token;
-        let row = positions.as_ref().map_or(at, |positions| positions.values[at] as usize);
-        let (cos, sin) = (&cos.values[row * pairs..][..pairs], &sin.values[row * pairs..][..pairs]);
-        expected.extend(oracle::rope::turn(style, head, cos, sin).into_iter().map(|y| y.rounded(DType::F32)));
+/// A `RotaryEmbedding`, its heads by token. The tables are random numbers, no cosines of any angle.
+struct Rotary {
+    style: RopeStyle,
+    /// `[batch · tokens, heads, head_dim]`
+    dims: [usize; 3],
+    x: Vec<f64>,
+    y: Vec<f64>,
+    /// `[batch · tokens, pairs]`
+    cos: Vec<f64>,
+    sin: Vec<f64>,
+    pairs: usize,
+}
+
+impl Rotary {
+    fn of(fixture: &Fixture) -> Result<Self, Fault> {
+        let [x, cos, sin] = [fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("input.2")?];
+        let y = fixture.array("output.0")?;
+        let positions = if fixture.has("input.3") { Some(fixture.array("input.3")?) } else { None };
+        let interleaved = fixture.attribute("interleaved") == Some(1.0);
+        let style = if interleaved { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
+        let pairs = cos.dims[cos.dims.len() - 1];
+        // `[batch, tokens, heads · dim]` or `[batch, heads, tokens, dim]`.
+        let by_token = x.dims.len() == 3;
+        let heads = fixture.attribute("num_heads").map_or(x.dims[1], |heads| heads as usize);
+        let (batch, tokens) = (x.dims[0], if by_token { x.dims[1] } else { x.dims[2] });
+        let head_dim = if by_token { x.dims[2] / heads } else { x.dims[3] };
+        let ordered = |values: &[f64]| -> Vec<f64> {
+            let rows: Vec<&[f64]> = values.chunks_exact(head_dim).collect();
+            let place = |at: usize, head: usize| {
+                let (sequence, token) = (at / tokens, at % tokens);
+                if by_token { at * heads + head } else { (sequence * heads + head) * tokens + token }
+            };
+            let all = (0..batch * tokens).flat_map(|at| (0..heads).map(move |head| (at, head)));
+            all.flat_map(|(at, head)| rows[place(at, head)].to_vec()).collect()
+        };
+        let rows = |table: &[f64]| -> Vec<f64> {
+            let row = |at: usize| positions.as_ref().map_or(at, |positions| positions.values[at] as usize);
+            (0..batch * tokens).flat_map(|at| table[row(at) * pairs..][..pairs].to_vec()).collect()
+        };
+        let (x, y) = (ordered(&x.values), ordered(&y.values));
+        let dims = [batch * tokens, heads, head_dim];
+        Ok(Rotary { style, dims, x, y, cos: rows(&cos.values), sin: rows(&sin.values), pairs })
     }
-    judge(&fixture.name, &y.dims, &y.values, &expected)
+
+    fn expected(&self) -> Vec<Bound> {
+        let [_, heads, head_dim] = self.dims;
+        let turned = self.x.chunks_exact(head_dim).enumerate().flat_map(|(row, head)| {
+            let start = row / heads * self.pairs;
+            let (cos, sin) = (&self.cos[start..][..self.pairs], &self.sin[start..][..self.pairs]);
+            oracle::rope::turn(self.style, head, cos, sin)
+        });
+        turned.map(|y| y.rounded(DType::F32)).collect()
+    }
+}
+
+pub(crate) fn rope_oracle(fixture: &Fixture) -> Verdict {
+    let rotary = Rotary::of(fixture)?;
+    judge(&fixture.name, &rotary.dims, &rotary.y, &rotary.expected())
+}
+
+pub(crate) fn rope_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+    let rotary = Rotary::of(fixture)?;
+    let stream = &mut device.stream()?;
+    let floats = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
+    let spec = RopeSpec::new(rotary.dims[2], rotary.style, 1).with_rotary_dim(2 * rotary.pairs);
+    let mut plan = device.rope_plan(&spec, rotary.dims[0])?;
+    let (cos, sin) = (floats(&rotary.cos), floats(&rotary.sin));
+    let turns = Turns { cos: &cos, sin: &sin }.check(&plan)?;
+    device.rope_update_turns(stream, &mut plan, &turns)?;
+    let x = Tensor::<B>::from_slice(stream, &floats(&rotary.x), &rotary.dims)?;
+    device.rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)?;
+    let got: Vec<f64> = x.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
+    judge(&fixture.name, &rotary.dims, &got, &around(&rotary.y, &rotary.expected()))
 }
 
 /// Rows along the axis, the published rows, and the exact softmax.

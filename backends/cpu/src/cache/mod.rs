@@ -5,13 +5,12 @@
 //! and of values alike, lie as `[layers, blocks, kv_heads, block_size]`.
 
 mod blocks;
-mod write;
+pub(crate) mod write;
 
 use crate::{
     buffer::CpuBuffer,
     device::Cpu,
     stream::{CpuStream, Ready},
-    view::with_float,
 };
 use halite_hal::Result;
 use halite_kernels::{
@@ -205,16 +204,9 @@ impl KvCacheOps for Cpu {
     }
 
     fn cache_write(&self, _stream: &mut CpuStream, args: Checked<CacheWriteArgs<'_, Self>>) -> Result<()> {
-        for (kind, rows) in [(Kind::Keys, args.k), (Kind::Values, args.v)] {
-            match args.cache.spec.format {
-                KvFormat::Int8PerTokenHead => write::int8(self, &args, kind, rows)?,
-                other => with_float!(other.element(), Float => {
-                    let slots = &args.slots.slots;
-                    write::float::<Float>(args.cache, args.layer, kind, slots, &[rows])?
-                }),
-            }
-        }
-        Ok(())
+        let place = write::Place { cache: args.cache, layer: args.layer, slots: args.slots };
+        write::stored(self, &place, Kind::Keys, &[args.k])?;
+        write::stored(self, &place, Kind::Values, &[args.v])
     }
 
     fn cache_write_latent(
@@ -222,10 +214,8 @@ impl KvCacheOps for Cpu {
         _stream: &mut CpuStream,
         args: Checked<LatentWriteArgs<'_, Self>>,
     ) -> Result<()> {
-        let (cache, slots) = (args.cache, &args.slots.slots);
-        with_float!(cache.spec.format.element(), Float => {
-            write::float::<Float>(cache, args.layer, Kind::Keys, slots, &[args.latent, args.rope_key])
-        })
+        let place = write::Place { cache: args.cache, layer: args.layer, slots: args.slots };
+        write::stored(self, &place, Kind::Keys, &[args.latent, args.rope_key])
     }
 
     fn cache_copy(

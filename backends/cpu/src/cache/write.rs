@@ -1,15 +1,15 @@
 //! Writing keys and values by slot.
 
-use super::{CpuKvCache, Kind};
+use super::{CpuKvCache, CpuSlots, Kind};
 use crate::{
     device::Cpu,
     quantize::{quantize_lanes, row_scale},
-    row::StoredRow,
+    row::{Row, StoredRow},
     simd::{Isa, Kernel, LANES},
-    view::{Rows, read},
+    view::{Rows, read, with_float},
 };
 use halite_hal::{Element, Result, Tensor};
-use halite_kernels::cache::CacheWriteArgs;
+use halite_kernels::cache::KvFormat;
 
 /// Where a row of `rows` goes: its token and head, its block, and its slot there.
 struct Target {
@@ -29,88 +29,143 @@ fn targets(cache: &CpuKvCache, slots: &[i64]) -> impl Iterator<Item = Target> {
     })
 }
 
-/// Rounds to nearest even. Where there are several `rows`, a token's are written one after the other.
-pub(super) fn float<T: Element + Narrow>(
-    cache: &CpuKvCache,
-    layer: usize,
-    kind: Kind,
-    slots: &[i64],
-    rows: &[&Tensor<Cpu>],
-) -> Result<()> {
-    let (memory, bytes) = cache.elements(kind, layer);
-    let mut memory = memory.write(bytes)?;
-    let memory: &mut [T] = bytemuck::cast_slice_mut(&mut memory);
-    let (elements, mut first) = (cache.block_elements(kind), 0);
-    let step = if cache.positions_innermost(kind) { cache.spec.block_size } else { 1 };
-    for rows in rows {
+/// A row of keys or values a token and head.
+pub(crate) trait HeadRows {
+    type Row: Row;
+
+    /// The row. Implementations are `#[inline(always)]`.
+    fn row(&self, token: usize, head: usize) -> Self::Row;
+}
+
+/// Rows in memory.
+struct StoredHeads<'a> {
+    data: &'a [f32],
+    rows: Rows,
+}
+
+impl<'a> HeadRows for StoredHeads<'a> {
+    type Row = StoredRow<'a, f32>;
+
+    #[inline(always)]
+    fn row(&self, token: usize, head: usize) -> Self::Row {
+        StoredRow(&self.data[self.rows.start(token, head)..][..self.rows.columns])
+    }
+}
+
+/// Writes the rows of tensors. Where there are several, a token's lie one after the other; such rows are floats.
+pub(crate) fn stored(device: &Cpu, place: &Place<'_>, kind: Kind, parts: &[&Tensor<Cpu>]) -> Result<()> {
+    let mut first = 0;
+    for rows in parts {
         let rows = read::<f32>(rows)?;
-        for Target { token, head, block, slot } in targets(cache, slots) {
-            let row = &rows.data()[rows.rows.start(token, head)..][..rows.rows.columns];
-            let to =
-                memory[block * elements + cache.place(kind, head, slot, first)..].iter_mut().step_by(step);
-            to.zip(row).for_each(|(to, &from)| *to = T::narrow(from));
-        }
+        write(device, place, kind, first, &StoredHeads { data: rows.data(), rows: rows.rows })?;
         first += rows.rows.columns;
     }
     Ok(())
 }
 
-/// Quantises each row, and writes its scale beside it.
-pub(super) fn int8(
+/// One layer of a cache and the slots that tokens go to.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) cache: &'a CpuKvCache,
+    pub(crate) layer: usize,
+    pub(crate) slots: &'a CpuSlots,
+}
+
+/// Writes rows in the cache's format, floats from element `first` of the cache's rows on; INT8 rows are written whole,
+/// since they have one scale.
+pub(crate) fn write(
     device: &Cpu,
-    args: &CacheWriteArgs<'_, Cpu>,
+    place: &Place<'_>,
     kind: Kind,
-    rows: &Tensor<Cpu>,
+    first: usize,
+    rows: &impl HeadRows,
 ) -> Result<()> {
-    let cache = args.cache;
-    let x = read::<f32>(rows)?;
-    let ((q, q_bytes), (scales, scale_bytes)) =
-        (cache.elements(kind, args.layer), cache.scales(kind, args.layer));
-    let (mut q, mut scales) = (q.write(q_bytes)?, scales.write(scale_bytes)?);
-    device.tier().run(Quantized {
-        cache,
-        kind,
-        slots: &args.slots.slots,
-        x: x.data(),
-        rows: x.rows,
-        q: bytemuck::cast_slice_mut(&mut q),
-        scales: bytemuck::cast_slice_mut(&mut scales),
-    });
+    let &Place { cache, layer, slots: CpuSlots { slots, .. } } = place;
+    let (memory, bytes) = cache.elements(kind, layer);
+    let mut memory = memory.write(bytes)?;
+    match cache.spec.format {
+        KvFormat::Int8PerTokenHead => {
+            let (scales, bytes) = cache.scales(kind, layer);
+            let mut scales = scales.write(bytes)?;
+            let (q, scales) = (bytemuck::cast_slice_mut(&mut memory), bytemuck::cast_slice_mut(&mut scales));
+            device.tier().run(Quantized { cache, kind, slots, rows, q, scales });
+        }
+        other => with_float!(other.element(), Float => {
+            let memory: &mut [Float] = bytemuck::cast_slice_mut(&mut memory);
+            device.tier().run(Rounded { cache, kind, slots, first, rows, memory });
+        }),
+    }
     Ok(())
 }
 
-/// Rows to INT8 in their slots.
-struct Quantized<'a> {
+/// Elements from one element of a row to the next.
+fn stride(cache: &CpuKvCache, kind: Kind) -> usize {
+    if cache.positions_innermost(kind) { cache.spec.block_size } else { 1 }
+}
+
+/// Rows to floats in their slots, rounded to nearest even.
+struct Rounded<'a, R, T> {
     cache: &'a CpuKvCache,
     kind: Kind,
     slots: &'a [i64],
-    x: &'a [f32],
-    rows: Rows,
+    /// Where in the cache's rows these begin.
+    first: usize,
+    rows: &'a R,
+    /// One layer's elements.
+    memory: &'a mut [T],
+}
+
+impl<R: HeadRows, T: Element + Narrow> Kernel for Rounded<'_, R, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let (cache, kind) = (self.cache, self.kind);
+        let elements = cache.block_elements(kind);
+        for Target { token, head, block, slot } in targets(cache, self.slots) {
+            let x = self.rows.row(token, head);
+            let to = &mut self.memory[block * elements + cache.place(kind, head, slot, self.first)..];
+            let mut to = to.iter_mut().step_by(stride(cache, kind));
+            for start in (0..x.len()).step_by(LANES) {
+                let mut lanes = [0.0; LANES];
+                isa.store(x.at(isa, start), &mut lanes);
+                // The row's own iterator second: it must not lose an element when the lanes are over.
+                let lanes = &lanes[..(x.len() - start).min(LANES)];
+                lanes.iter().zip(to.by_ref()).for_each(|(&from, to)| *to = T::narrow(from));
+            }
+        }
+    }
+}
+
+/// Rows to INT8 in their slots, each with its scale beside it.
+struct Quantized<'a, R> {
+    cache: &'a CpuKvCache,
+    kind: Kind,
+    slots: &'a [i64],
+    rows: &'a R,
     /// One layer's elements.
     q: &'a mut [i8],
     /// One layer's scales.
     scales: &'a mut [f32],
 }
 
-impl Kernel for Quantized<'_> {
+impl<R: HeadRows> Kernel for Quantized<'_, R> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let (cache, kind) = (self.cache, self.kind);
         let (elements, scales) = (cache.block_elements(kind), cache.block_scales());
-        let stride = if cache.positions_innermost(kind) { cache.spec.block_size } else { 1 };
         for Target { token, head, block, slot } in targets(cache, self.slots) {
-            let x = StoredRow(&self.x[self.rows.start(token, head)..][..self.rows.columns]);
+            let x = self.rows.row(token, head);
             let scale = row_scale(isa, &x);
             self.scales[block * scales + cache.scale_place(head, slot)] = scale;
-            let mut to =
-                self.q[block * elements + cache.place(kind, head, slot, 0)..].iter_mut().step_by(stride);
-            for start in (0..x.0.len()).step_by(LANES) {
+            let to = &mut self.q[block * elements + cache.place(kind, head, slot, 0)..];
+            let mut to = to.iter_mut().step_by(stride(cache, kind));
+            for start in (0..x.len()).step_by(LANES) {
                 let mut lanes = [0; LANES];
-                let lanes = &mut lanes[..(x.0.len() - start).min(LANES)];
+                let lanes = &mut lanes[..(x.len() - start).min(LANES)];
                 quantize_lanes(isa, &x, start, scale, lanes);
-                // The row's own iterator second: it must not lose an element when the lanes are over.
                 lanes.iter().zip(to.by_ref()).for_each(|(&from, to)| *to = from);
             }
         }
@@ -118,7 +173,7 @@ impl Kernel for Quantized<'_> {
 }
 
 /// Rounding of one F32.
-pub(super) trait Narrow {
+trait Narrow {
     fn narrow(value: f32) -> Self;
 }
 
