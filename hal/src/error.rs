@@ -78,6 +78,18 @@ pub enum Error {
         /// The byte after the range.
         end: u64,
     },
+    /// A rank has left its communicator: a call that needs all of them cannot be done any more.
+    #[error(
+        "{operator}: rank {rank} of {ranks} has left the communicator; make a new one for those that remain"
+    )]
+    RankLost {
+        /// The operator, by its family's name.
+        operator: &'static str,
+        /// The rank that left first.
+        rank: usize,
+        /// Ranks of the communicator.
+        ranks: usize,
+    },
     /// Host data of one type was paired with a tensor of another.
     #[error("expected host data of {expected}, got {got}")]
     DTypeMismatch {

@@ -1,9 +1,9 @@
 //! What a backend is: a device with every operator family.
 
 use crate::{
-    activation::ActivationOps, attention::Attention, cache::KvCacheOps, embedding::Embedding,
-    grouped::Grouped, linear::Linear, logits::LogitOps, moe::Moe, norm::Norm, quantize::Quantize, rope::Rope,
-    sampling::Sampling, top_k::TopK,
+    activation::ActivationOps, attention::Attention, cache::KvCacheOps, collectives::Collectives,
+    embedding::Embedding, grouped::Grouped, linear::Linear, logits::LogitOps, moe::Moe, norm::Norm,
+    quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
 };
 use halite_hal::{Device, Error, Result};
 use std::fmt::Debug;
@@ -43,6 +43,7 @@ pub trait Backend:
     ActivationOps
     + Attention
     + KvCacheOps
+    + Collectives
     + Embedding
     + Grouped
     + Linear
@@ -60,6 +61,7 @@ impl<T> Backend for T where
     T: ActivationOps
         + Attention
         + KvCacheOps
+        + Collectives
         + Embedding
         + Grouped
         + Linear

@@ -14,6 +14,7 @@
 //! | [`activation`] | SiLU, GELU and their gated forms |
 //! | [`embedding`] | table look-up by token id |
 //! | [`cache`] | the paged KV cache: write by slot, copy, swap, import, export |
+//! | [`collectives`] | all-reduce, reduce-scatter, all-gather, all-to-all between ranks |
 //! | [`logits`] | penalties, biases and grammar masks on logits |
 //! | [`grouped`] | rows sorted into groups, each multiplied with weights of its own |
 //! | [`moe`] | mixture of experts: routing, the permutation to experts and back, whole layers |
@@ -28,6 +29,7 @@ pub mod attention;
 mod backend;
 pub mod cache;
 mod check;
+pub mod collectives;
 pub mod embedding;
 pub mod grouped;
 pub mod linear;

@@ -22,6 +22,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
             "letter",
             vec![
                 ("quantisation is the documented F32 formula", rows::letter),
+                ("ranks are added up in ascending order", crate::collectives::in_order),
                 ("so is the cache's, in INT8", crate::cache::int8::letter),
             ],
         ),

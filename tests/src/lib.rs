@@ -55,6 +55,7 @@ pub mod activation;
 pub mod attention;
 pub mod cache;
 mod case;
+pub mod collectives;
 pub mod device;
 pub mod embedding;
 pub mod grouped;

@@ -50,6 +50,9 @@ macro_rules! parity_tests {
                 int8 latent supports random errors
         );
         $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
+        $crate::parity_tests!(
+            @family $device, collectives: reduce exchange supports random sequences mismatch errors
+        );
         $crate::parity_tests!(@family $device, embedding: edges supports random errors);
         $crate::parity_tests!(@family $device, grouped: edges offsets random errors);
         $crate::parity_tests!(

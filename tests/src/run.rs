@@ -3,7 +3,8 @@
 use crate::{
     activation, attention, cache,
     case::{Failure, Group},
-    device, embedding, grouped, invariance, linear, logits, moe, norm, quantize, rope, sampling, top_k,
+    collectives, device, embedding, grouped, invariance, linear, logits, moe, norm, quantize, rope, sampling,
+    top_k,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -18,6 +19,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         activation::groups,
         attention::groups,
         cache::groups,
+        collectives::groups,
         embedding::groups,
         grouped::groups,
         linear::groups,

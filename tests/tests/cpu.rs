@@ -7,6 +7,7 @@ use halite_kernels::{
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
     attention::{Attention, AttentionCapacity, AttentionSpec, Mask, Sinks, alibi_slopes},
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
+    collectives::{Collective, CollectiveSpec, Collectives, Reduction},
     grouped::Grouped,
     linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
@@ -75,6 +76,17 @@ fn what_a_decoder_needs_is_native() -> Verdict {
         for dtype in [DType::F16, DType::Bf16] {
             let spec = LinearSpec::float(576, 1536, WeightFormat::Bf16).with_activations(dtype);
             assert_eq!(cpu.linear_supports(&spec), Support::Native);
+        }
+        for collective in [
+            Collective::AllReduce(Reduction::Sum),
+            Collective::ReduceScatter(Reduction::Max),
+            Collective::AllGather,
+            Collective::AllToAll,
+        ] {
+            for dtype in [DType::F32, DType::F16, DType::Bf16, DType::I32] {
+                let spec = CollectiveSpec::new(collective, 8).with_dtype(dtype);
+                assert_eq!(cpu.collectives_supports(&spec), Support::Native);
+            }
         }
         assert_eq!(cpu.logits_supports(&LogitsSpec::new(150_000)), Support::Native);
         for weights in integer_weights() {

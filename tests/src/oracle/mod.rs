@@ -6,6 +6,7 @@
 pub mod activation;
 pub mod attention;
 pub mod cache;
+pub mod collectives;
 pub mod embedding;
 pub mod integers;
 pub mod linear;

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod collectives;
 mod device;
 mod fault;
 mod grouped;
@@ -48,7 +49,7 @@ macro_rules! every_fault_turns_its_groups_red {
 }
 
 every_fault_turns_its_groups_red!(
-    activation attention cache embedding grouped invariance linear logits moe norm quantize rope sampling top_k
+    activation attention cache collectives embedding grouped invariance linear logits moe norm quantize rope sampling top_k
 );
 
 fn faults_are_noticed(family: &str) {
@@ -116,6 +117,7 @@ fn the_macro_makes_a_test_of_every_group() {
         ("activation", sound::activation::GROUPS),
         ("attention", sound::attention::GROUPS),
         ("cache", sound::cache::GROUPS),
+        ("collectives", sound::collectives::GROUPS),
         ("device", sound::device::GROUPS),
         ("embedding", sound::embedding::GROUPS),
         ("grouped", sound::grouped::GROUPS),
