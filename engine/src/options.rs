@@ -3,6 +3,7 @@
 use crate::EngineError;
 use crate::schedule::PrefixReuse;
 use halite_hal::DType;
+use halite_kernels::cache::KvFormat;
 use std::{fmt, str::FromStr};
 
 /// The longest context taken when none is asked for: a model's own may need more memory than anybody expects.
@@ -41,12 +42,12 @@ impl WeightsFormat {
     }
 
     /// The storage of keys and values that goes with it: no coarser than the weights.
-    pub fn default_kv_dtype(self) -> DType {
-        match self {
+    pub fn default_kv_format(self) -> KvFormat {
+        KvFormat::Float(match self {
             Self::W8a8 => DType::F16,
             Self::Bf16 => DType::Bf16,
             Self::F32 => DType::F32,
-        }
+        })
     }
 }
 
@@ -89,15 +90,15 @@ pub enum KvCapacity {
 /// use halite_engine::{EngineOptions, KvCapacity, WeightsFormat};
 ///
 /// let options = EngineOptions::new().weights(WeightsFormat::Bf16).context(4096).kv(KvCapacity::Tokens(16_384));
-/// assert_eq!(options.kv_dtype, None);
+/// assert_eq!(options.kv_format, None);
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
     /// How weights are kept.
     pub weights: WeightsFormat,
-    /// How keys and values are kept: F32, F16 or BF16. `None`: what goes with the weights.
-    pub kv_dtype: Option<DType>,
+    /// How keys and values are kept. `None`: what goes with the weights.
+    pub kv_format: Option<KvFormat>,
     /// The size of the KV cache.
     pub kv: KvCapacity,
     /// Tokens of a KV block.
@@ -127,7 +128,7 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             weights: WeightsFormat::default(),
-            kv_dtype: None,
+            kv_format: None,
             kv: KvCapacity::default(),
             block_size: 16,
             context: None,
@@ -156,9 +157,15 @@ impl EngineOptions {
 
     /// Sets how keys and values are kept.
     #[must_use]
-    pub fn kv_dtype(mut self, dtype: DType) -> Self {
-        self.kv_dtype = Some(dtype);
+    pub fn kv_format(mut self, format: KvFormat) -> Self {
+        self.kv_format = Some(format);
         self
+    }
+
+    /// Keeps keys and values as floats of this type.
+    #[must_use]
+    pub fn kv_dtype(self, dtype: DType) -> Self {
+        self.kv_format(KvFormat::Float(dtype))
     }
 
     /// Sets the size of the KV cache.
@@ -225,8 +232,8 @@ impl EngineOptions {
     }
 
     /// The storage of keys and values.
-    pub fn kept_kv_dtype(&self) -> DType {
-        self.kv_dtype.unwrap_or(self.weights.default_kv_dtype())
+    pub fn kept_kv_format(&self) -> KvFormat {
+        self.kv_format.unwrap_or(self.weights.default_kv_format())
     }
 
     /// Checks what can be checked without the model.
@@ -259,11 +266,12 @@ impl EngineOptions {
                 return Err(EngineError::option(option, expected, value.to_string()));
             }
         }
-        let kv = self.kept_kv_dtype();
-        if !kv.is_float() {
-            return Err(EngineError::option("kv_dtype", "F32, F16 or BF16", kv.to_string()));
+        match self.kept_kv_format() {
+            KvFormat::Float(dtype) if !dtype.is_float() => {
+                Err(EngineError::option("kv_format", "F32, F16, BF16 or scaled INT8", dtype.to_string()))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -299,7 +307,7 @@ mod tests {
             (EngineOptions::new().max_sequences(513), "max_sequences"),
             (EngineOptions::new().max_waiting(0), "max_waiting"),
             (EngineOptions::new().drawn_tokens(0), "drawn_tokens"),
-            (EngineOptions::new().kv_dtype(DType::I8), "kv_dtype"),
+            (EngineOptions::new().kv_dtype(DType::I8), "kv_format"),
         ];
         for (options, name) in cases {
             let error = options.check().unwrap_err().to_string();

@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::options::WeightsFormat;
-use halite_hal::{DType, DeviceInfo};
+use halite_hal::DeviceInfo;
+use halite_kernels::cache::KvFormat;
 use halite_kernels::sampling::SamplingParams;
 use std::ops::Range;
 
@@ -37,7 +38,7 @@ pub struct ModelInfo {
     /// Bytes of the weights as kept, a tied output layer counted twice, as it is kept twice.
     pub weight_bytes: u64,
     /// How keys and values are kept.
-    pub kv_dtype: DType,
+    pub kv_format: KvFormat,
     /// Tokens of a KV block.
     pub block_size: usize,
     /// KV blocks.

@@ -5,7 +5,7 @@ mod support;
 
 use halite_cpu::Tier;
 use halite_engine::model_file::{self, ModelFile, ModelFolder};
-use halite_engine::{Engine, EngineOptions, WeightsFormat};
+use halite_engine::{Engine, EngineOptions, KvFormat, WeightsFormat};
 use halite_kernels::DType;
 use support::checkpoints::{FAMILIES, checkpoint, expected_logits, tokens};
 use support::cpu;
@@ -86,6 +86,29 @@ fn row_errors(got: &[Vec<f32>], expected: &[Vec<f32>]) -> Vec<f64> {
     rows
 }
 
+/// Each key and value is within half a step, a 254th of its largest magnitude; what is left of that in the logits of the
+/// families' small random models is measured, and is the same by token as whole.
+#[test]
+fn int8_keys_and_values_are_close() {
+    for name in ["llama3", "qwen3", "gemma2", "gemma3"] {
+        let file = ModelFolder::open(checkpoint(name)).unwrap();
+        let expected = expected_logits(name, 320);
+        let options = EngineOptions::new().weights(WeightsFormat::F32).kv_format(KvFormat::Int8PerTokenHead);
+        for tier in Tier::available() {
+            let whole = logits(&file, &options, &tokens(name), tier);
+            let rows = row_errors(&whole, &expected);
+            let worst = rows[rows.len() - 1];
+            println!(
+                "{name}, {tier}: the median row is off by {:.4}, the worst by {worst:.4}",
+                rows[rows.len() / 2]
+            );
+            assert!((1e-5..0.02).contains(&worst), "{name}, {tier}: {worst}");
+            let options = options.clone().max_batch_tokens(1).max_sequences(1);
+            assert!(logits(&file, &options, &tokens(name), tier) == whole, "{name}, {tier}: by token");
+        }
+    }
+}
+
 /// A sum in another order moves an activation across the border between two integers now and then, and with it a row by
 /// a hundredth or so. Most rows have no such activation; they match.
 #[test]
@@ -126,7 +149,7 @@ fn what_a_folder_says_is_read() {
     assert_eq!(engine.describe().parameters, config.parameters());
     assert_eq!(
         engine.describe().weight_bytes,
-        config.memory(WeightsFormat::W8a8, DType::F16).weights,
+        config.memory(WeightsFormat::W8a8, KvFormat::Float(DType::F16)).weights,
         "what inspect foretells is what loading takes"
     );
 }

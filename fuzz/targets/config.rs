@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(config.layer_kinds.len(), config.layers);
             assert!(config.layer_kinds.iter().all(|&kind| kind < config.attention_kinds.len()));
             let format = WeightsFormat::default();
-            _ = config.memory(format, format.default_kv_dtype());
+            _ = config.memory(format, format.default_kv_format());
         }
     });
 });

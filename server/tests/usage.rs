@@ -90,7 +90,7 @@ fn wrong_arguments_are_named() {
         (&["run", "--threads", "0", "A"], &["--threads"]),
         (&["run", "--threads", "1025", "A"], &["--threads"]),
         (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
-        (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16"]),
+        (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx512"]),
         (&["run", "--raw", "--system", "B", "A"], &["--raw", "--system"]),
         (&["serve", "--port", "65536"], &["--port"]),

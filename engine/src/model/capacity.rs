@@ -28,7 +28,7 @@ impl Capacity {
         let context = context(config, options)?;
         let kv = KvSpec::new(config.layers, config.kv_heads, config.head_dim)
             .with_block_size(options.block_size)
-            .with_dtype(options.kept_kv_dtype());
+            .with_format(options.kept_kv_format());
         Ok(Self {
             context,
             kv_blocks: kv_blocks(&kv, context, options)?,

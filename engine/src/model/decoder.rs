@@ -158,7 +158,7 @@ fn model_info<B: Backend>(
         model_context: config.context,
         weights: format,
         weight_bytes: weights.bytes,
-        kv_dtype: kv.format.element(),
+        kv_format: kv.format,
         block_size: kv.block_size,
         kv_blocks: capacity.kv_blocks,
         kv_bytes: kv.cache_bytes(capacity.kv_blocks)?,

@@ -2,8 +2,7 @@
 
 use super::{LayerPart, ModelConfig};
 use crate::WeightsFormat;
-use halite_kernels::DType;
-use halite_kernels::cache::KvSpec;
+use halite_kernels::cache::{KvFormat, KvSpec};
 
 /// Bytes of memory, by what they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +21,8 @@ impl ModelConfig {
         matrices + vectors + table * if self.tied { 1 } else { 2 }
     }
 
-    /// The memory that the model takes with weights of a format and keys and values of a type.
-    pub fn memory(&self, weights: WeightsFormat, kv_dtype: DType) -> MemoryNeeded {
+    /// The memory that the model takes with weights of one format and keys and values of another.
+    pub fn memory(&self, weights: WeightsFormat, kv: KvFormat) -> MemoryNeeded {
         let [table, matrices, vectors] = self.values();
         let of = |format: WeightsFormat, values: u64, rows: u64| match format {
             WeightsFormat::W8a8 => values + rows * 4,
@@ -32,8 +31,7 @@ impl ModelConfig {
         };
         let vocabulary = self.vocabulary as u64;
         let rows = (self.query_width() + 2 * self.kv_width() + 2 * self.hidden + 2 * self.ffn) * self.layers;
-        let kv =
-            KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_dtype(kv_dtype);
+        let kv = KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_format(kv);
         MemoryNeeded {
             weights: of(self.table_format(weights), table, vocabulary)
                 + of(weights.output_layer(), table, vocabulary)

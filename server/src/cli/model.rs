@@ -3,7 +3,7 @@
 use super::DeviceArgs;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use halite_engine::{EngineOptions, WeightsFormat};
+use halite_engine::{EngineOptions, KvFormat, WeightsFormat};
 use halite_hal::DType;
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "FORMAT", default_value_t = WeightsFormat::default(), value_parser = weights())]
     pub(crate) weights: WeightsFormat,
 
-    /// How keys and values are kept [default: f16 for w8a8, bf16 for bf16, f32 for f32]
+    /// How keys and values are kept; int8 has a scale a token and head [default: f16 for w8a8, bf16 for bf16, f32 for f32]
     #[arg(long, value_name = "TYPE", value_parser = kv())]
-    pub(crate) kv: Option<DType>,
+    pub(crate) kv: Option<KvFormat>,
 
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
@@ -31,7 +31,7 @@ impl LoadArgs {
     pub(crate) fn options(&self) -> EngineOptions {
         let options = EngineOptions::new().weights(self.weights);
         match self.kv {
-            Some(dtype) => options.kv_dtype(dtype),
+            Some(format) => options.kv_format(format),
             None => options,
         }
     }
@@ -50,11 +50,12 @@ fn weights() -> impl TypedValueParser<Value = WeightsFormat> {
     PossibleValuesParser::new(["w8a8", "bf16", "f32"]).try_map(|name| name.parse::<WeightsFormat>())
 }
 
-fn kv() -> impl TypedValueParser<Value = DType> {
-    PossibleValuesParser::new(["f32", "f16", "bf16"]).map(|name| match &*name {
-        "f16" => DType::F16,
-        "bf16" => DType::Bf16,
-        _ => DType::F32,
+fn kv() -> impl TypedValueParser<Value = KvFormat> {
+    PossibleValuesParser::new(["f32", "f16", "bf16", "int8"]).map(|name| match &*name {
+        "f16" => KvFormat::Float(DType::F16),
+        "bf16" => KvFormat::Float(DType::Bf16),
+        "int8" => KvFormat::Int8PerTokenHead,
+        _ => KvFormat::Float(DType::F32),
     })
 }
 

@@ -163,7 +163,7 @@ fn report(args: &BenchModelArgs, info: &ModelInfo, prefill: Spread, decode: Spre
     Report {
         model: args.model.clone(),
         weights: info.weights.to_string(),
-        kv: info.kv_dtype.to_string().to_lowercase(),
+        kv: info.kv_format.to_string(),
         backend: info.device.backend,
         tier: info.device.tier.clone(),
         threads: info.device.parallelism,

@@ -128,12 +128,12 @@ fn stored(file: &dyn ModelFile) -> Vec<Stored> {
 fn model(config: &ModelConfig) -> Model {
     let kv_context = config.context.min(DEFAULT_CONTEXT);
     let memory = WeightsFormat::ALL.map(|weights| {
-        let kv_dtype = weights.default_kv_dtype();
-        let needed = config.memory(weights, kv_dtype);
+        let kv = weights.default_kv_format();
+        let needed = config.memory(weights, kv);
         Memory {
             weights: weights.to_string(),
             weight_bytes: needed.weights,
-            kv_type: kv_dtype.to_string().to_lowercase(),
+            kv_type: kv.to_string(),
             kv_bytes_per_token: needed.kv_per_token,
             kv_context,
             kv_bytes: needed.kv_per_token.saturating_mul(kv_context as u64),
