@@ -102,7 +102,7 @@ fn int8_keys_and_values_are_close() {
                 "{name}, {tier}: the median row is off by {:.4}, the worst by {worst:.4}",
                 rows[rows.len() / 2]
             );
-            assert!((1e-5..0.02).contains(&worst), "{name}, {tier}: {worst}");
+            assert!((1e-5..0.06).contains(&worst), "{name}, {tier}: {worst}");
             let options = options.clone().max_batch_tokens(1).max_sequences(1);
             assert!(logits(&file, &options, &tokens(name), tier) == whole, "{name}, {tier}: by token");
         }

@@ -3,24 +3,33 @@
 mod biases;
 mod cases;
 mod errors;
+mod int8;
 mod large;
 mod latent;
 mod masks;
 
+pub(crate) use cases::COMPUTES;
 pub use large::beyond_i32;
 
 use crate::{
     cache::contents,
     case::{Fault, Group, Verdict, ensure},
     judge::{judge, same_bits, unsupported},
-    oracle::{self, attention::Sequence, cache::Blocks},
+    oracle::{
+        self,
+        attention::{Int8, Sequence},
+        cache::{Blocks, Kind},
+    },
     poison::{Guarded, Layout, Region, stored},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask, Sinks},
+    attention::{
+        AttentionArgs, AttentionCapacity, AttentionCompute, AttentionPlan, AttentionSpec, AttentionStep,
+        Mask, Sinks,
+    },
     cache::{CacheWriteArgs, KvCacheInfo, KvSpec, KvValues, LatentWriteArgs},
 };
 
@@ -90,7 +99,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "soft_caps", biases::soft_caps(), body),
         Group::listed("attention", "alibi", biases::alibi(), body),
         Group::listed("attention", "sinks", biases::sinks(), body),
-        Group::listed("attention", "int8", cases::int8(), body),
+        Group::listed("attention", "int8", int8::stored(), body),
+        Group::listed("attention", "int8_compute", int8::computed(), body),
         Group::listed("attention", "latent", latent::cases(), body),
         Group::listed("attention", "supports", cases::supports(), body),
         Group::seeded("attention", "random", 60, cases::random, body),
@@ -199,22 +209,37 @@ pub(crate) fn fill<B: Backend>(
 }
 
 /// Keys and values of a sequence as its cache stores them.
-struct Kept {
+#[derive(Default)]
+pub(crate) struct Kept {
     k: Vec<f64>,
     v: Vec<f64>,
+    /// Elements and scales, of keys and of values, where there are scales.
+    int8: [[Vec<f64>; 2]; 2],
+    positions: Vec<usize>,
 }
 
 impl Kept {
     /// Reads `kv_len` positions of one layer through a row of the block table.
-    fn read(kv: &KvSpec, blocks: &Blocks, layer: usize, table: &[i32], kv_len: usize) -> Self {
-        let mut kept = Kept { k: Vec::new(), v: Vec::new() };
+    pub(crate) fn read(kv: &KvSpec, blocks: &Blocks, layer: usize, table: &[i32], kv_len: usize) -> Self {
+        let mut kept = Kept { positions: (0..kv_len).collect(), ..Kept::default() };
         for position in 0..kv_len {
             let slot = table[position / kv.block_size] as usize * kv.block_size + position % kv.block_size;
             let (k, v) = blocks.read(layer, slot);
             kept.k.extend(k);
             kept.v.extend(v);
+            for (kind, [elements, scales]) in Kind::ALL.into_iter().zip(&mut kept.int8) {
+                elements.extend(blocks.elements(kind, layer, slot));
+                scales.extend(blocks.scales(kind, layer, slot));
+            }
         }
         kept
+    }
+
+    /// What attention in INT8 reads, where the spec says so.
+    fn int8(&self, spec: &AttentionSpec) -> Option<Int8<'_>> {
+        let AttentionCompute::Int8 { values } = spec.compute else { return None };
+        let [[k, k_scales], [v, v_scales]] = &self.int8;
+        Some(Int8 { k, k_scales, v, v_scales, positions: &self.positions, kv_split: spec.kv_split, values })
     }
 }
 
@@ -370,6 +395,7 @@ fn expectation(
         tree_parents,
         alibi_slopes: spec.alibi_slopes.as_deref(),
         sinks: sinks.as_deref(),
+        int8: kept.int8(spec),
     });
     // A row that sees nothing is exactly 0.
     let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };

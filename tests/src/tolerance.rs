@@ -20,6 +20,8 @@
 //! | a soft-cap | a division's, `8u` of the tanh, relative, a product's; its argument's error once | the slope of tanh is at most 1 |
 //! | a linear bias | a product's and an addition's | distances are exact |
 //! | a sink | nothing; it counts as a position whose value is 0 | |
+//! | an element of an INT8 query | a step where it is that near a tie, times the key's element | one step near ties |
+//! | a weight in 8 bits | as many steps as its score and its scale may move it | one step near ties |
 //! | INT8 sums | nothing | they are exact in i32 |
 //! | `cos`, `sin` of a rotation | `2u` | tables rounded from f64 |
 //! | rounding to F32, F16, BF16 | `2^-24`, `2^-11`, `2^-8`, relative | half a unit in the last place |

@@ -5,7 +5,10 @@ use halite_hal::{Device, Result};
 use halite_kernels::{
     DType, Error, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
-    attention::{Attention, AttentionCapacity, AttentionSpec, Mask, Sinks, alibi_slopes},
+    attention::{
+        Attention, AttentionCapacity, AttentionCompute, AttentionSpec, Mask, Sinks, ValueProducts,
+        alibi_slopes,
+    },
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives, Reduction},
     grouped::Grouped,
@@ -128,6 +131,13 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             for (head_dim, block_size) in [(1, 1), (32, 7), (64, 16), (80, 32), (256, 128), (576, 256)] {
                 let kv = KvSpec::new(2, 3, head_dim).with_format(format).with_block_size(block_size);
                 assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
+                if format == KvFormat::Int8PerTokenHead {
+                    for values in [ValueProducts::Float, ValueProducts::Int8] {
+                        let compute = AttentionCompute::Int8 { values };
+                        let spec = AttentionSpec::causal(9, kv.clone()).with_compute(compute);
+                        assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+                    }
+                }
                 let spec = AttentionSpec::causal(9, kv);
                 assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
                 for mask in [

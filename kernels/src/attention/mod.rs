@@ -8,7 +8,8 @@
 //! rows see `j <= p` only):
 //! `out = Σ exp(s_j - m) v_j / Σ exp(s_j - m)`, and `log_sum_exp = ln Σ exp(s_j)`, natural (Vaswani et al. 2017,
 //! arXiv:1706.03762; the running form: Milakov and Gimelshein 2018, arXiv:1805.02867). A row that sees no key is 0
-//! with log-sum-exp -inf. Keys and values of the step itself are read from the cache, as it stores them.
+//! with log-sum-exp -inf. Keys and values of the step itself are read from the cache, as it stores them. That is in F32;
+//! [`AttentionCompute`] has other arithmetic.
 //!
 //! A sink adds `exp(sink_h - m)` to the denominator and `exp(sink_h)` under the logarithm, and nothing else: a row that
 //! sees no key is 0 with log-sum-exp `sink_h`. So a sink counts as a position whose value is 0, and results of several
@@ -19,12 +20,14 @@
 
 mod alibi;
 mod args;
+mod compute;
 mod mask;
 mod spec;
 mod step;
 
 pub use alibi::alibi_slopes;
 pub use args::AttentionArgs;
+pub use compute::{AttentionCompute, ValueProducts};
 pub use mask::{Mask, OwnRows};
 pub use spec::{AttentionSpec, Sinks};
 pub use step::{AttentionCapacity, AttentionLimits, AttentionStep};

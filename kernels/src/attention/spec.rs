@@ -1,6 +1,6 @@
 //! What can be asked of attention.
 
-use super::{CHECK, Mask};
+use super::{AttentionCompute, CHECK, Mask};
 use crate::cache::KvSpec;
 use halite_hal::{DType, Result};
 
@@ -37,6 +37,8 @@ pub struct AttentionSpec {
     pub sinks: Sinks,
     /// Type of queries and output.
     pub dtype: DType,
+    /// In which arithmetic.
+    pub compute: AttentionCompute,
     /// Positions of a part; see the [family's text](super). A multiple of 16.
     pub kv_split: usize,
 }
@@ -54,6 +56,7 @@ impl AttentionSpec {
             alibi_slopes: None,
             sinks: Sinks::None,
             dtype: DType::F32,
+            compute: AttentionCompute::Float,
             kv_split: 256,
         }
     }
@@ -94,6 +97,12 @@ impl AttentionSpec {
         self
     }
 
+    /// Another arithmetic.
+    pub fn with_compute(mut self, compute: AttentionCompute) -> Self {
+        self.compute = compute;
+        self
+    }
+
     /// Another part size.
     pub fn with_kv_split(mut self, kv_split: usize) -> Self {
         self.kv_split = kv_split;
@@ -110,7 +119,8 @@ impl AttentionSpec {
     /// # Errors
     /// Sizes, a window or a chunk of zero, query heads that are no multiple of KV heads, a split that is no multiple of 16,
     /// a scale that is not finite, a soft-cap that is not finite and above zero, slopes that are not finite, not one for
-    /// each query head, or beside a tree, whose rows have no distances.
+    /// each query head, or beside a tree, whose rows have no distances; INT8 arithmetic over a cache of
+    /// floats or with sums that i32 does not hold.
     pub fn check(&self) -> Result<()> {
         self.kv.block_bytes()?;
         CHECK.positive("query_heads", self.query_heads)?;
@@ -124,6 +134,7 @@ impl AttentionSpec {
         CHECK.that(split > 0 && split.is_multiple_of(16), "kv_split", "a positive multiple of 16", split)?;
         CHECK.that(self.scale.is_finite(), "scale", "a finite number", self.scale)?;
         CHECK.soft_cap(self.soft_cap)?;
+        self.compute.check(&self.kv, split)?;
         self.mask.check()?;
         let Some(slopes) = &self.alibi_slopes else { return Ok(()) };
         let heads = self.query_heads;

@@ -4,12 +4,12 @@ use super::{Case, Fill, Views, masks::with_trees};
 use crate::{poison::Layout, random::Rng};
 use halite_kernels::{
     DType,
-    attention::{AttentionSpec, Mask, Sinks, alibi_slopes},
+    attention::{AttentionCompute, AttentionSpec, Mask, Sinks, ValueProducts, alibi_slopes},
     cache::{KvFormat, KvSpec},
 };
 
 pub(super) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
-const FORMATS: [KvFormat; 4] = [
+pub(super) const FORMATS: [KvFormat; 4] = [
     KvFormat::Float(DType::F32),
     KvFormat::Float(DType::F16),
     KvFormat::Float(DType::Bf16),
@@ -28,6 +28,12 @@ pub(super) const MASKS: [Mask; 5] = [
     Mask::Sliding { window: 20 },
     Mask::Chunked { chunk: 24 },
     Mask::Tree,
+];
+/// Every arithmetic; those in INT8 need an INT8 cache.
+pub(crate) const COMPUTES: [AttentionCompute; 3] = [
+    AttentionCompute::Float,
+    AttentionCompute::Int8 { values: ValueProducts::Float },
+    AttentionCompute::Int8 { values: ValueProducts::Int8 },
 ];
 /// Of kv_split in these cases, so that parts are many and short.
 const SPLIT: usize = 64;
@@ -183,26 +189,6 @@ pub(super) fn extremes() -> Vec<Case> {
     cases
 }
 
-/// INT8 keys and values, each option once: every slot its own scale, whatever the block size.
-pub(super) fn int8() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (number, head_dim) in [1, 2, 15, 16, 17, 33, 64, 80, 128, 192].into_iter().enumerate() {
-        for (group, block_size) in [(1, 16), (3, 7), (5, 1), (2, 64), (4, 33)] {
-            let kv = kv(1 + number % 3, head_dim, block_size, DType::F32)
-                .with_format(KvFormat::Int8PerTokenHead)
-                .with_value_head_dim(if number % 2 == 0 { head_dim } else { head_dim / 2 + 9 });
-            let case = case(group, kv, &[(5, 131), (1, 70), (9, 9), (1, 0), (3, 1)]);
-            cases.push(Case { fill: Fill::Uneven, ..case.clone() });
-            if number % 2 == 0 {
-                continue;
-            }
-            let spec = case.spec.clone().with_mask(Mask::Sliding { window: 20 }).with_soft_cap(0.5);
-            cases.push(Case { fill: Fill::UnseenNan, spec, ..case });
-        }
-    }
-    cases
-}
-
 /// Every type of queries with every type of cache, and caches that no backend has.
 pub(super) fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -213,6 +199,9 @@ pub(super) fn supports() -> Vec<Case> {
                 let mut case = case(2, kv, &[(3, 20), (1, 33)]);
                 case.spec.dtype = dtype;
                 cases.push(case.clone());
+                for compute in COMPUTES.into_iter().filter(|_| stored == KvFormat::Int8PerTokenHead) {
+                    cases.push(Case { spec: case.spec.clone().with_compute(compute), ..case.clone() });
+                }
                 for mask in MASKS.into_iter().filter(|_| head_dim == 32) {
                     let mut case = case.clone();
                     case.spec = case.spec.with_mask(mask).with_soft_cap(2.0).with_sinks(Sinks::PerHead);
@@ -259,6 +248,9 @@ pub(super) fn random(seed: u64) -> Case {
     });
     if rng.coin() {
         spec = spec.with_soft_cap(0.1 + 4.0 * rng.unit());
+    }
+    if spec.kv.format == KvFormat::Int8PerTokenHead {
+        spec = spec.with_compute(rng.pick(&COMPUTES));
     }
     if rng.below(3) == 0 && spec.mask != Mask::Tree {
         let slopes = (0..spec.query_heads).map(|_| rng.unit() - 0.2).collect();

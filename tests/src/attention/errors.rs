@@ -7,8 +7,11 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask, Sinks},
-    cache::KvSpec,
+    attention::{
+        AttentionArgs, AttentionCapacity, AttentionCompute, AttentionSpec, AttentionStep, Mask, Sinks,
+        ValueProducts,
+    },
+    cache::{KvFormat, KvSpec},
 };
 
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
@@ -47,6 +50,18 @@ fn specs<B: Backend>(device: &B) -> Verdict {
         ("soft_cap", spec().with_soft_cap(f32::NAN)),
         ("soft_cap", spec().with_soft_cap(f32::INFINITY)),
     ] {
+        refused("attention", argument, spec.check())?;
+        refused("attention", argument, device.attention_plan(&spec, &CAPACITY))?;
+    }
+    // INT8 needs INT8 keys and values, and sums that i32 holds.
+    let int8 = |values| spec().with_compute(AttentionCompute::Int8 { values });
+    let mut wide = int8(ValueProducts::Float);
+    wide.kv = wide.kv.with_format(KvFormat::Int8PerTokenHead);
+    let mut long = int8(ValueProducts::Int8).with_kv_split(1 << 17);
+    long.kv = wide.kv.clone();
+    wide.kv.head_dim = 132_105;
+    for (argument, spec) in [("compute", int8(ValueProducts::Float)), ("head_dim", wide), ("kv_split", long)]
+    {
         refused("attention", argument, spec.check())?;
         refused("attention", argument, device.attention_plan(&spec, &CAPACITY))?;
     }

@@ -1,7 +1,7 @@
 //! A sequence prefilled whole, in chunks, decoded, alone and in company.
 
 use crate::{
-    attention::{Fill, Filled, Tokens, fill},
+    attention::{COMPUTES, Fill, Filled, Tokens, fill},
     case::{Fault, Shown, Verdict},
     judge::same_bits,
     poison::{Guarded, Layout},
@@ -35,7 +35,8 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
     }
     for (query_heads, kv_heads, head_dim, split) in [(9, 3, 64, 256), (5, 1, 33, 64)] {
         let kv = KvSpec::new(1, kv_heads, head_dim).with_format(KvFormat::Int8PerTokenHead);
-        specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
+        let spec = AttentionSpec::causal(query_heads, kv).with_kv_split(split);
+        specs.extend(COMPUTES.map(|compute| spec.clone().with_compute(compute)));
     }
     for (query_heads, rank, rope_dim, split) in [(16, 40, 6, 64), (5, 64, 16, 256)] {
         let kv = KvSpec::latent(1, rank, rope_dim);

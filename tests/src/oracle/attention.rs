@@ -1,7 +1,11 @@
 //! Attention over whole sequences, without pages; formulas from `halite_kernels::attention`.
 
+mod int8;
+
+pub use int8::Int8;
+
 use crate::tolerance::{Bound, U, exponential, summing};
-use halite_kernels::attention::Mask;
+use halite_kernels::attention::{Mask, ValueProducts};
 
 /// One sequence and some query rows of it.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ pub struct Sequence<'a> {
     pub alibi_slopes: Option<&'a [f32]>,
     /// `[query_heads]`, with sinks.
     pub sinks: Option<&'a [f64]>,
+    /// For arithmetic in INT8, what is read in place of keys and values.
+    pub int8: Option<Int8<'a>>,
 }
 
 /// Whether a row sees position `j`; an answer for the masks that the oracle knows.
@@ -90,7 +96,10 @@ fn score(sequence: &Sequence<'_>, q: &[f64], row: usize, head: usize, j: usize) 
     let &Sequence { head_dim, query_heads, kv_heads, scale, .. } = sequence;
     let kv_head = head / (query_heads / kv_heads);
     let k = &sequence.k[(j * kv_heads + kv_head) * head_dim..][..head_dim];
-    let score = Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale));
+    let score = match &sequence.int8 {
+        Some(int8) => int8::score(sequence, int8, q, kv_head, j),
+        None => Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale)),
+    };
     let score = sequence.soft_cap.map_or(score, |cap| score.soft_capped(cap));
     let Some(slopes) = sequence.alibi_slopes else { return score };
     let distance = (sequence.first + row as i64 - j as i64).unsigned_abs() as f64;
@@ -126,6 +135,15 @@ fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) 
     for (weight, relative) in weights.iter().zip(&relative) {
         relative_total += weight / total * relative;
     }
+    let value = largest + total.ln();
+    // The maximum is off as the scores are; `ln` has an absolute error of a few units.
+    let peak = scores.iter().map(|score| score.error).fold(0.0, f64::max);
+    let error = relative_total + peak + 8.0 * U + 4.0 * U * (largest.abs() + total.ln().abs());
+    let log_sum_exp = Bound { value, error };
+    if let Some(int8) = sequence.int8.as_ref().filter(|int8| int8.values == ValueProducts::Int8) {
+        let total = int8::Total { largest, sum: total, relative: relative_total };
+        return (int8::weighted(sequence, int8, kv_head, visible, &scores, &total), log_sum_exp);
+    }
     let out = (0..value_head_dim)
         .map(|column| {
             let v = |i: usize| {
@@ -143,9 +161,5 @@ fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) 
             Bound { value, error: error + (summing(n) + 8.0 * U) * value.abs() + least }
         })
         .collect();
-    let value = largest + total.ln();
-    // The maximum is off as the scores are; `ln` has an absolute error of a few units.
-    let peak = scores.iter().map(|score| score.error).fold(0.0, f64::max);
-    let error = relative_total + peak + 8.0 * U + 4.0 * U * (largest.abs() + total.ln().abs());
-    (out, Bound { value, error })
+    (out, log_sum_exp)
 }

@@ -8,8 +8,8 @@ use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
     attention::{
-        Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
-        AttentionStep, Mask,
+        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionPlan,
+        AttentionSpec, AttentionStep, Mask, ValueProducts,
     },
     cache::{
         BlockCopies, BlockExport, BlockImport, BlockTransfer, CacheWriteArgs, KvCacheInfo, KvCacheOps,
@@ -17,7 +17,7 @@ use halite_kernels::{
     },
 };
 use halite_parity::oracle::{
-    attention::{Sequence, attend},
+    attention::{Int8, Sequence, attend},
     cache::{Blocks, Kind},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -292,6 +292,10 @@ struct Positions {
     k: Vec<f64>,
     v: Vec<f64>,
     kv_len: usize,
+    /// Elements and scales, of keys and of values, where there are scales.
+    int8: [[Vec<f64>; 2]; 2],
+    /// Where each is in the sequence.
+    places: Vec<usize>,
 }
 
 impl Exact {
@@ -303,7 +307,7 @@ impl Exact {
         if self.has(Fault::AttentionWholeBlocks) {
             kv_len = kv_len.next_multiple_of(kv.block_size);
         }
-        let (mut k, mut v) = (Vec::new(), Vec::new());
+        let (mut k, mut v, mut int8) = (Vec::new(), Vec::new(), <[[Vec<f64>; 2]; 2]>::default());
         let contents = args.cache.contents();
         for position in 0..kv_len {
             let slot = table[position / kv.block_size] as usize * kv.block_size + position % kv.block_size;
@@ -335,8 +339,12 @@ impl Exact {
             }
             k.extend(key);
             v.extend(value);
+            for (kind, [elements, scales]) in Kind::ALL.into_iter().zip(&mut int8) {
+                elements.extend(contents.elements(kind, layer, slot));
+                scales.extend(contents.scales(kind, layer, slot));
+            }
         }
-        Positions { k, v, kv_len }
+        Positions { k, v, kv_len, int8, places: (0..kv_len).collect() }
     }
 
     /// What is seen of the positions before `row.visible`.
@@ -395,11 +403,22 @@ impl Exact {
         if self.has(Fault::AttentionTreeIsCausal) {
             own = (0..=row).collect();
         }
+        // In the order of the sequence, as parts are.
+        own.sort_unstable();
         let seen: Vec<usize> = (0..first).chain(own.into_iter().map(|row| first + row)).collect();
         Positions {
             k: seen.iter().flat_map(|j| keys.k[j * kd..][..kd].to_vec()).collect(),
             v: seen.iter().flat_map(|j| keys.v[j * vd..][..vd].to_vec()).collect(),
             kv_len: seen.len(),
+            int8: [(&keys.int8[0], kd), (&keys.int8[1], vd)].map(|([elements, scales], dim)| {
+                let gather = |from: &[f64], dim: usize| -> Vec<f64> {
+                    seen.iter()
+                        .flat_map(|j| from.get(j * dim..(j + 1) * dim).unwrap_or_default().to_vec())
+                        .collect()
+                };
+                [gather(elements, dim), gather(scales, kv.kv_heads)]
+            }),
+            places: seen,
         }
     }
 
@@ -436,6 +455,35 @@ impl Exact {
         }
         let from_last = self.has(Fault::AttentionAlibiFromLast) && spec.alibi_slopes.is_some();
         let own = if from_last { keys.kv_len as i64 - 1 } else { row.own };
+        let mut int8 = keys.int8.clone();
+        if self.has(Fault::AttentionInt8NextKeyScale) {
+            let scales = int8[0][1].len();
+            int8[0][1].rotate_left(scales.min(1));
+        }
+        if self.has(Fault::AttentionInt8ValueScaleForgotten) {
+            int8[1][1].fill(1.0);
+        }
+        let [[int8_k, k_scales], [int8_v, v_scales]] = &int8;
+        let int8 = match spec.compute {
+            AttentionCompute::Int8 { values } if !self.has(Fault::AttentionInt8AsFloat) => Some(Int8 {
+                k: &int8_k[start * kd..visible * kd],
+                k_scales: &k_scales[start * kv.kv_heads..visible * kv.kv_heads],
+                v: &int8_v[start * vd..visible * vd],
+                v_scales: &v_scales[start * kv.kv_heads..visible * kv.kv_heads],
+                positions: &keys.places[start..visible],
+                kv_split: if self.has(Fault::AttentionInt8OneWeightScale) {
+                    usize::MAX
+                } else {
+                    spec.kv_split
+                },
+                values: if self.has(Fault::AttentionInt8FloatWeights) {
+                    ValueProducts::Float
+                } else {
+                    values
+                },
+            }),
+            _ => None,
+        };
         let (out, lse) = attend(&Sequence {
             q: &q,
             k: &keys.k[start * kd..visible * kd],
@@ -453,6 +501,7 @@ impl Exact {
             tree_parents: &[],
             alibi_slopes: slopes.as_deref(),
             sinks: row.sinks,
+            int8,
         });
         let (mut out, mut lse) = (values(out), values(lse));
         if let Some(sinks) = row.sinks {

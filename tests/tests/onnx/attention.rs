@@ -125,6 +125,7 @@ impl Entry {
                 tree_parents: &[],
                 alibi_slopes: None,
                 sinks: None,
+                int8: None,
             });
             out.extend(y.into_iter().map(|y| y.rounded(DType::F32)));
             start += q_len;

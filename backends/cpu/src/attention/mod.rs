@@ -5,6 +5,7 @@
 //! up to 12 rows at a time against it, `state` is what they know so far. Prefill, chunks and decode take the same path, and which thread takes which task is free.
 
 mod alibi;
+mod int8;
 pub(crate) mod latent;
 mod plan;
 #[cfg(test)]
@@ -28,16 +29,16 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     attention::{
-        Attention, AttentionArgs, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec,
-        AttentionStep, Mask,
+        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionPlan,
+        AttentionSpec, AttentionStep, Mask, ValueProducts,
     },
     cache::{KvCacheInfo, KvFormat, KvValues},
 };
 use latent::LatentLayer;
 pub use plan::CpuAttentionPlan;
 pub(crate) use plan::TaskCut;
-use source::{Layer, Source};
-use stage::{MAX_PART, Stored};
+use source::{Guarded, Int8Layer, Source};
+use stage::MAX_PART;
 use std::sync::{Mutex, PoisonError};
 use stored::with_stored;
 use task::Attend;
@@ -62,6 +63,11 @@ impl Attention for Cpu {
         }
         if spec.kv_split > MAX_PART {
             return Support::No(format!("kv_split {}: at most {MAX_PART}", spec.kv_split));
+        }
+        match spec.compute {
+            AttentionCompute::Float
+            | AttentionCompute::Int8 { values: ValueProducts::Float | ValueProducts::Int8 } => {}
+            other => return Support::No(format!("{other:?}: F32 and INT8 are built")),
         }
         match spec.mask {
             Mask::Causal | Mask::Bidirectional | Mask::Sliding { .. } | Mask::Chunked { .. } | Mask::Tree => {
@@ -111,28 +117,15 @@ impl Attention for Cpu {
                 self.attend("attention", stream, args.plan, &layer, rows)
             });
         }
-        let [keys, key_scales, values, value_scales] = [
-            cache.elements(Kind::Keys, n),
-            cache.scales(Kind::Keys, n),
-            cache.elements(Kind::Values, n),
-            cache.scales(Kind::Values, n),
-        ]
-        .map(|(memory, bytes)| memory.read(bytes));
-        let (keys, key_scales, values, value_scales) = (keys?, key_scales?, values?, value_scales?);
-        with_stored!(args.plan.spec.kv.format, Element => {
-            let layer = Layer::<Element> {
-                cache,
-                keys: Stored {
-                    elements: bytemuck::cast_slice(&keys),
-                    scales: bytemuck::cast_slice(&key_scales),
-                },
-                values: Stored {
-                    elements: bytemuck::cast_slice(&values),
-                    scales: bytemuck::cast_slice(&value_scales),
-                },
-            };
-            self.attend("attention", stream, args.plan, &layer, rows)
-        })
+        let guarded = Guarded::new(args.cache, args.layer)?;
+        match args.plan.spec.compute {
+            AttentionCompute::Int8 { .. } => {
+                self.attend("attention", stream, args.plan, &Int8Layer(guarded.layer()), rows)
+            }
+            _ => with_stored!(args.plan.spec.kv.format, Element => {
+                self.attend("attention", stream, args.plan, &guarded.layer::<Element>(), rows)
+            }),
+        }
     }
 }
 

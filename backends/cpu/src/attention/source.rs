@@ -1,14 +1,17 @@
 //! Where a task's keys and values come from.
 
 use super::{
+    int8::StageInt8,
     stage::{KvBlocks, Part, Stage, Stored},
     state::Line,
     stored::StoredKv,
 };
 use crate::{
+    buffer::{CpuBuffer, Reading},
     cache::{CpuKvCache, Kind},
     simd::{Isa, LANES},
 };
+use halite_hal::Result;
 use halite_kernels::cache::KvCacheInfo;
 use std::ops::Range;
 
@@ -34,6 +37,30 @@ pub(super) struct Layer<'a, T> {
     pub(super) cache: &'a CpuKvCache,
     pub(super) keys: Stored<'a, T>,
     pub(super) values: Stored<'a, T>,
+}
+
+/// One layer of a cache, guarded for reading.
+pub(super) struct Guarded<'a> {
+    cache: &'a CpuKvCache,
+    keys: [Reading<'a>; 2],
+    values: [Reading<'a>; 2],
+}
+
+impl<'a> Guarded<'a> {
+    /// Guards elements and scales.
+    pub(super) fn new(cache: &'a CpuKvCache, layer: usize) -> Result<Self> {
+        let read = |(memory, bytes): (&'a CpuBuffer, Range<u64>)| memory.read(bytes);
+        let both = |kind| Ok([read(cache.elements(kind, layer))?, read(cache.scales(kind, layer))?]);
+        Ok(Guarded { cache, keys: both(Kind::Keys)?, values: both(Kind::Values)? })
+    }
+
+    /// The layer, whose elements are of the cache's type.
+    pub(super) fn layer<T: StoredKv>(&self) -> Layer<'_, T> {
+        fn stored<'a, T: StoredKv>([elements, scales]: &'a [Reading<'_>; 2]) -> Stored<'a, T> {
+            Stored { elements: bytemuck::cast_slice(elements), scales: bytemuck::cast_slice(scales) }
+        }
+        Layer { cache: self.cache, keys: stored(&self.keys), values: stored(&self.values) }
+    }
 }
 
 /// One head of one sequence in a layer.
@@ -79,6 +106,19 @@ impl<T: StoredKv> Source for Layer<'_, T> {
         let blocks = SequenceBlocks { layer: self, table, kv_head };
         let block_size = self.cache.spec().block_size;
         isa.call(Stage { part, start, from, len, block_size, blocks });
+    }
+}
+
+/// The same, for arithmetic in INT8.
+pub(super) struct Int8Layer<'a>(pub(super) Layer<'a, i8>);
+
+impl Source for Int8Layer<'_> {
+    #[inline(always)]
+    fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, _scratch: &mut [Line]) {
+        let Staged { table, kv_head, piece: Piece { start, from, len } } = staged;
+        let blocks = SequenceBlocks { layer: &self.0, table, kv_head };
+        let block_size = self.0.cache.spec().block_size;
+        isa.call(StageInt8 { part, start, from, len, block_size, blocks });
     }
 }
 

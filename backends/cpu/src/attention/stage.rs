@@ -5,8 +5,10 @@
 //! position are never read, nor are groups of positions before the first that a row sees.
 
 use super::state::Line;
-use super::stored::StoredKv;
+use super::{int8, stored::StoredKv};
 use crate::simd::{Isa, Kernel, LANES, StoredFloat};
+use halite_kernels::attention::{AttentionCompute, ValueProducts};
+use std::ops::Range;
 
 /// The longest part.
 pub(crate) const MAX_PART: usize = 512;
@@ -38,6 +40,7 @@ pub(crate) struct PartShape {
     head_dim: usize,
     v_dim: usize,
     positions: usize,
+    compute: AttentionCompute,
 }
 
 impl PartShape {
@@ -51,7 +54,30 @@ impl PartShape {
             positions > 0 && positions <= MAX_PART && positions.is_multiple_of(LANES),
             "parts of {positions} positions"
         );
-        Self { head_dim, v_dim, positions }
+        Self { head_dim, v_dim, positions, compute: AttentionCompute::Float }
+    }
+
+    /// For another arithmetic, one that the backend supports.
+    pub(crate) fn with_compute(self, compute: AttentionCompute) -> Self {
+        Self { compute, ..self }
+    }
+
+    /// The arithmetic that the part is laid out for.
+    pub(crate) fn compute(&self) -> AttentionCompute {
+        self.compute
+    }
+
+    /// Elements from a query to the next in scratch.
+    pub(crate) fn query_stride(&self) -> usize {
+        match self.compute {
+            AttentionCompute::Int8 { .. } => int8::query_stride(self.head_dim),
+            _ => self.head_dim,
+        }
+    }
+
+    /// Whether values are weighted as bytes.
+    pub(crate) fn int8_values(&self) -> bool {
+        self.compute == AttentionCompute::Int8 { values: ValueProducts::Int8 }
     }
 
     /// Elements of a query or key.
@@ -76,11 +102,26 @@ impl PartShape {
 
     /// Lines for the keys. The tile reads groups of 16 positions in pairs, so there is an even number of groups.
     fn key_lines(&self) -> usize {
-        (self.positions / LANES).next_multiple_of(2).saturating_mul(self.head_dim)
+        let groups = (self.positions / LANES).next_multiple_of(2);
+        match self.compute {
+            AttentionCompute::Int8 { .. } => {
+                groups.saturating_mul(self.head_dim.div_ceil(4)).saturating_add(self.scale_lines())
+            }
+            _ => groups.saturating_mul(self.head_dim),
+        }
     }
 
     fn value_lines(&self) -> usize {
+        if self.int8_values() {
+            let lines = self.chunks().saturating_mul(self.positions / 4 * (CHUNK / LANES));
+            return lines.saturating_add(self.scale_lines());
+        }
         self.chunks().saturating_mul(self.positions * (CHUNK / LANES))
+    }
+
+    /// Lines for a scale a position.
+    fn scale_lines(&self) -> usize {
+        self.positions / LANES
     }
 
     /// Lines of scratch that a [`Part`] takes; saturated for head dims that no memory holds.
@@ -149,6 +190,30 @@ impl<'a> Part<'a> {
     pub(crate) fn value_chunk(&mut self, at: usize, chunk: usize) -> &mut [f32] {
         &mut self.values[(chunk * self.shape.positions + at) * CHUNK..][..CHUNK]
     }
+
+    /// Bytes and scales of keys, of a part that is laid out for them: see [`int8`].
+    pub(super) fn int8_keys(&self) -> (&[u8], &[f32]) {
+        let (bytes, scales) = self.keys.split_at(self.keys.len() - self.shape.positions);
+        (bytemuck::cast_slice(bytes), scales)
+    }
+
+    /// As [`Part::int8_keys`].
+    pub(super) fn int8_keys_mut(&mut self) -> (&mut [u8], &mut [f32]) {
+        let (bytes, scales) = self.keys.split_at_mut(self.keys.len() - self.shape.positions);
+        (bytemuck::cast_slice_mut(bytes), scales)
+    }
+
+    /// Bytes and scales of values, of a part that is laid out for them: see [`int8`].
+    pub(super) fn int8_values(&self) -> (&[u8], &[f32]) {
+        let (bytes, scales) = self.values.split_at(self.values.len() - self.shape.positions);
+        (bytemuck::cast_slice(bytes), scales)
+    }
+
+    /// As [`Part::int8_values`].
+    pub(super) fn int8_values_mut(&mut self) -> (&mut [u8], &mut [f32]) {
+        let (bytes, scales) = self.values.split_at_mut(self.values.len() - self.shape.positions);
+        (bytemuck::cast_slice_mut(bytes), scales)
+    }
 }
 
 /// Fills a part with the positions from `start` on: `len` of them, at most the part's length.
@@ -174,26 +239,40 @@ impl<B: KvBlocks> Kernel for Stage<'_, '_, B> {
     fn run<I: Isa>(self, isa: I) {
         let Self { part, start, from, len, block_size, blocks } = self;
         assert!(len <= part.shape.positions && from.is_multiple_of(LANES) && block_size > 0);
-        let mut at = from;
-        while at < len {
-            let (block, slot) = ((start + at) / block_size, (start + at) % block_size);
-            let run = Run { at, slot, len: (block_size - slot).min(len - at), block_size };
+        for (block, run) in runs(start, from..len, block_size) {
             stage_keys(isa, part, blocks.keys(block), run);
             stage_values(isa, part, blocks.values(block), run);
-            at += run.len;
         }
     }
 }
 
 /// Positions that lie together in one block.
 #[derive(Clone, Copy)]
-struct Run {
+pub(super) struct Run {
     /// First position within the part.
-    at: usize,
+    pub(super) at: usize,
     /// First slot within the block.
-    slot: usize,
-    len: usize,
+    pub(super) slot: usize,
+    pub(super) len: usize,
+    pub(super) block_size: usize,
+}
+
+/// The runs of some positions of the part at `start`, each with which of the sequence's blocks it lies in.
+pub(super) fn runs(
+    start: usize,
+    positions: Range<usize>,
     block_size: usize,
+) -> impl Iterator<Item = (usize, Run)> {
+    let mut at = positions.start;
+    std::iter::from_fn(move || {
+        if at >= positions.end {
+            return None;
+        }
+        let (block, slot) = ((start + at) / block_size, (start + at) % block_size);
+        let run = Run { at, slot, len: (block_size - slot).min(positions.end - at), block_size };
+        at += run.len;
+        Some((block, run))
+    })
 }
 
 #[inline(always)]
@@ -228,7 +307,7 @@ fn stage_keys<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_
 }
 
 #[inline(always)]
-fn stage_values<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_, T>, run: Run) {
+pub(super) fn stage_values<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_, T>, run: Run) {
     let PartShape { v_dim, positions, .. } = part.shape;
     let rows = block.elements[run.slot * v_dim..][..run.len * v_dim].chunks_exact(v_dim);
     for ((position, slot), row) in (run.at..).zip(run.slot..).zip(rows) {

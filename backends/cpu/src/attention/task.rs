@@ -2,6 +2,7 @@
 
 use super::{
     alibi::Alibi,
+    int8,
     plan::Task,
     source::{Piece, Source, Staged, pieces},
     stage::{Part, PartShape, stage_query},
@@ -14,7 +15,7 @@ use crate::{
     simd::{Isa, Kernel},
     view::Rows,
 };
-use halite_kernels::attention::AttentionSpec;
+use halite_kernels::attention::{AttentionCompute, AttentionSpec};
 use std::ops::Range;
 
 /// Sizes of a task's scratch memory.
@@ -31,7 +32,8 @@ impl TaskShape {
     /// For up to `tokens` query tokens and a source that asks for `staging` lines. The spec is one that the backend
     /// supports.
     pub(super) fn new(spec: &AttentionSpec, tokens: usize, staging: usize) -> Self {
-        let part = PartShape::new(spec.kv.head_dim, spec.kv.value_head_dim, spec.kv_split);
+        let part = PartShape::new(spec.kv.head_dim, spec.kv.value_head_dim, spec.kv_split)
+            .with_compute(spec.compute);
         TaskShape { part, rows: tokens.saturating_mul(spec.group()), staging }
     }
 
@@ -57,7 +59,7 @@ impl TaskShape {
     }
 
     fn query_lines(&self) -> usize {
-        self.rows.saturating_mul(self.part.head_dim()).div_ceil(size_of::<Line>() / size_of::<f32>())
+        self.rows.saturating_mul(self.part.query_stride()).div_ceil(size_of::<Line>() / size_of::<f32>())
     }
 }
 
@@ -99,9 +101,14 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
         let (queries, states) = rest.split_at_mut(shape.query_lines());
         let queries: &mut [f32] = bytemuck::cast_slice_mut(queries);
 
-        for (row, to) in queries.chunks_mut(head_dim).enumerate().take(rows) {
+        let stride = shape.part.query_stride();
+        for (row, to) in queries.chunks_mut(stride).enumerate().take(rows) {
             let start = self.q_rows.start(self.task.tokens.start + row / group, self.query_head(row));
-            stage_query(isa, &self.q[start..start + head_dim], to);
+            let q = &self.q[start..start + head_dim];
+            match self.spec.compute {
+                AttentionCompute::Int8 { .. } => int8::stage_query(isa, q, to),
+                _ => stage_query(isa, q, to),
+            }
         }
         for (tile, lines) in self.tiles(states) {
             State::new(tile.len(), shape.part.v_dim(), lines).clear();
@@ -124,7 +131,7 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
                 let gaps = self.gaps(tile.clone(), start..start + len, &mut lanes);
                 let tile_rows = PartTile {
                     part: &part,
-                    queries: &queries[tile.start * head_dim..tile.end * head_dim],
+                    queries: &queries[tile.start * stride..tile.end * stride],
                     scale: self.spec.scale,
                     soft_cap: self.spec.soft_cap,
                     alibi: alibi.as_ref().map(|alibi| &alibi[..tile.len()]),

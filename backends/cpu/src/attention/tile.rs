@@ -15,15 +15,17 @@ use std::ops::Range;
 
 use super::{
     alibi::{Alibi, Bias},
+    int8,
     stage::{CHUNK, MAX_PART, Part},
     state::{Factors, Line, MAX_ROWS, State},
     visible::PartLanes,
 };
 use crate::simd::{Isa, Kernel, LANES, Mask, SoftCap, first_lanes, math};
+use halite_kernels::attention::AttentionCompute;
 
 /// Elements from a row's scores to the next row's: a constant, so that all rows are reached from one pointer, and not
 /// a power of two, so that they do not share cache sets.
-const STRIDE: usize = MAX_PART + LANES;
+pub(super) const STRIDE: usize = MAX_PART + LANES;
 
 /// Lines of scratch for a tile's scores.
 pub(crate) const SCORE_LINES: usize = MAX_ROWS * STRIDE / LANES;
@@ -32,7 +34,7 @@ pub(crate) const SCORE_LINES: usize = MAX_ROWS * STRIDE / LANES;
 pub(crate) struct PartTile<'a, 's> {
     /// Keys and values.
     pub(crate) part: &'a Part<'a>,
-    /// `[rows][head_dim]`
+    /// `[rows][query_stride]`, each a query as the part's arithmetic wants it.
     pub(crate) queries: &'a [f32],
     /// What a product of query and key is multiplied with.
     pub(crate) scale: f32,
@@ -85,7 +87,7 @@ impl PartTile<'_, '_> {
         let shape = self.part.shape();
         let rows = self.visible.len();
         assert!(rows <= MAX_ROWS && rows == self.state.rows(), "{rows} rows of {}", self.state.rows());
-        assert_eq!(self.queries.len(), rows * shape.head_dim(), "queries of {rows} rows");
+        assert_eq!(self.queries.len(), rows * shape.query_stride(), "queries of {rows} rows");
         assert!(self.visible.iter().all(|seen| seen.is_empty() || seen.end <= shape.positions()));
         assert!(self.alibi.is_none_or(|alibi| alibi.len() == rows));
         assert!(self.gaps.is_none_or(|gaps| gaps.lanes.len() == rows));
@@ -122,12 +124,18 @@ fn span(visible: &[Range<usize>], gaps: Option<Gaps<'_>>) -> Option<Span> {
 
 /// What the rows of a tile see.
 #[derive(Clone, Copy)]
-struct Seen<'a> {
-    visible: &'a [Range<usize>],
+pub(super) struct Seen<'a> {
+    pub(super) visible: &'a [Range<usize>],
     gaps: Option<Gaps<'a>>,
 }
 
 impl Seen<'_> {
+    /// The lanes of a group of 16 positions that a row sees, where it sees any of the part.
+    #[inline(always)]
+    pub(super) fn lanes(&self, row: usize, group: usize) -> Mask {
+        lanes(&self.visible[row], group * LANES) & self.gaps.map_or(Mask::MAX, |gaps| gaps.lanes[row][group])
+    }
+
     #[inline(always)]
     fn sees(&self, row: usize, position: usize) -> bool {
         self.visible[row].contains(&position) && self.gaps.is_none_or(|gaps| gaps.sees(row, position))
@@ -150,16 +158,11 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         let scores: &mut [f32] = bytemuck::cast_slice_mut(&mut scores[..SCORE_LINES]);
         let groups = span.any.start / LANES..span.any.end.div_ceil(LANES);
 
-        let mut group = groups.start;
-        while group + 2 * WIDE <= groups.end {
-            dot::<I, ROWS, WIDE>(isa, part, queries, scale, group, scores);
-            group += 2 * WIDE;
-        }
-        while group < groups.end {
-            // A group past the last, if the number is odd, is of no use and does no harm.
-            let pair = group.min(part.keys().len() / (part.shape().head_dim() * LANES) - 2);
-            dot::<I, ROWS, 1>(isa, part, queries, scale, pair, scores);
-            group = pair + 2;
+        match part.shape().compute() {
+            AttentionCompute::Int8 { .. } => {
+                int8::scores::<I, ROWS>(isa, part, queries, scale, groups, scores);
+            }
+            _ => dot_all::<I, ROWS, WIDE>(isa, part, queries, scale, groups, scores),
         }
 
         let (mut m, mut l) = ([f32::NEG_INFINITY; LANES], [0.0; LANES]);
@@ -180,6 +183,17 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         let (outputs, stride) = state.outputs();
         let chunks = part.shape().chunks();
         let seen = Seen { visible, gaps };
+        if part.shape().int8_values() {
+            let weights = int8::Weights::<ROWS>::new(isa, part, seen, scores);
+            for half in 0..2 * chunks {
+                let sums = weights.sums(isa, part, span.any.clone(), (half / 2, half % 2));
+                for (r, sums) in sums.iter().enumerate() {
+                    let o = &mut outputs[r * stride + half * LANES..].as_chunks_mut().0[0];
+                    factors.merge(isa, r, isa.load(sums), o);
+                }
+            }
+            return;
+        }
         let mut chunk = 0;
         while chunk < chunks {
             let wide = if chunk + WIDE <= chunks { WIDE } else { 1 };
@@ -210,6 +224,29 @@ fn merge<I: Isa, const ROWS: usize, const WIDE: usize>(
             factors.merge(isa, r, isa.load(&sums[0]), &mut o[0]);
             factors.merge(isa, r, isa.load(&sums[1]), &mut o[1]);
         }
+    }
+}
+
+/// Scores of some groups of 16 positions for all rows.
+#[inline(always)]
+fn dot_all<I: Isa, const ROWS: usize, const WIDE: usize>(
+    isa: I,
+    part: &Part<'_>,
+    queries: &[f32],
+    scale: f32,
+    groups: Range<usize>,
+    scores: &mut [f32],
+) {
+    let mut group = groups.start;
+    while group + 2 * WIDE <= groups.end {
+        dot::<I, ROWS, WIDE>(isa, part, queries, scale, group, scores);
+        group += 2 * WIDE;
+    }
+    while group < groups.end {
+        // A group past the last, if the number is odd, is of no use and does no harm.
+        let pair = group.min(part.keys().len() / (part.shape().head_dim() * LANES) - 2);
+        dot::<I, ROWS, 1>(isa, part, queries, scale, pair, scores);
+        group = pair + 2;
     }
 }
 
