@@ -40,6 +40,7 @@ pub fn further_draw(number: u64, seed: u64, position: u64) -> f64 {
 
 /// What a right backend may keep of a row: the first candidates with their probabilities among the first `top_k`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Kept {
     /// Ids, best first.
     pub ids: Vec<usize>,

@@ -5,7 +5,7 @@ use crate::{
     case::{Verdict, ensure},
     judge::unsupported,
     oracle,
-    oracle::sampling::verify::{Request, outcomes},
+    oracle::sampling::verify::{Drafted, outcomes},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
 };
@@ -178,7 +178,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         let (start, end) = (cu_drafts[request] as usize, cu_drafts[request + 1] as usize);
         let (logits, q) = (rows(&x, start + request, end - start + 1), rows(&q, start, end - start));
         let (drafts, q) = (&drafts[start..end], drawn.then_some(&q[..]));
-        let right = outcomes(&Request { logits: &logits, drafts, q, params });
+        let right = outcomes(&Drafted { logits: &logits, drafts, q, params });
         let got = (accepted[request], next[request]);
         ensure(right.iter().any(|&(count, token)| (count as f64, token as f64) == got), || {
             format!("request {request}, drafts {drafts:?}: expected one of {right:?}, got {got:?}")

@@ -17,7 +17,7 @@ use halite_parity::oracle::{
     self,
     sampling::{
         acceptable, draw, kept,
-        verify::{Request, outcomes},
+        verify::{Drafted, outcomes},
     },
 };
 
@@ -42,7 +42,7 @@ impl SamplingPlan for Draws {
 
 impl Sampling for Exact {
     type SamplingPlan = Draws;
-    type VerifyPlan = Drafted;
+    type VerifyPlan = VerifyTable;
 
     fn sampling_supports(&self, _: &SamplingSpec) -> Support {
         Support::Native
@@ -112,15 +112,15 @@ impl Sampling for Exact {
         Ok(())
     }
 
-    fn verify_plan(&self, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<Drafted> {
+    fn verify_plan(&self, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<VerifyTable> {
         spec.check()?;
-        Ok(Drafted { spec: spec.clone(), capacity: *capacity, params: Vec::new(), cu_drafts: vec![0] })
+        Ok(VerifyTable { spec: spec.clone(), capacity: *capacity, params: Vec::new(), cu_drafts: vec![0] })
     }
 
     fn verify_update(
         &self,
         _: &mut Queue,
-        plan: &mut Drafted,
+        plan: &mut VerifyTable,
         step: &Checked<VerifyStep<'_>, VerifyLimits>,
     ) -> Result<()> {
         step.checked_against("sampling", &plan.limits())?;
@@ -129,7 +129,7 @@ impl Sampling for Exact {
     }
 
     fn verify(&self, _: &mut Queue, args: Checked<VerifyArgs<'_, Self>>) -> Result<()> {
-        let Drafted { spec, params, cu_drafts, .. } = args.plan;
+        let VerifyTable { spec, params, cu_drafts, .. } = args.plan;
         let rows = |tensor| -> Vec<Vec<f64>> {
             read(tensor).chunks_exact(spec.vocabulary).map(<[f64]>::to_vec).collect()
         };
@@ -146,7 +146,7 @@ impl Sampling for Exact {
             if self.has(Fault::VerifyBatchVariant) {
                 params.seed = params.seed.wrapping_add(request as u64);
             }
-            let request = Request {
+            let request = Drafted {
                 logits: &logits[start + request..=end + request],
                 drafts: &drafts[start..end],
                 q: q.as_ref().map(|q| &q[start..end]),
@@ -206,14 +206,14 @@ impl Sampling for Exact {
 }
 
 #[derive(Debug)]
-pub(crate) struct Drafted {
+pub(crate) struct VerifyTable {
     spec: SamplingSpec,
     capacity: VerifyCapacity,
     params: Vec<SamplingParams>,
     cu_drafts: Vec<u32>,
 }
 
-impl VerifyPlan for Drafted {
+impl VerifyPlan for VerifyTable {
     fn spec(&self) -> &SamplingSpec {
         &self.spec
     }
@@ -230,8 +230,8 @@ impl VerifyPlan for Drafted {
 
 impl Exact {
     /// Draft by draft: how many stand, and the token after them.
-    fn outcome(&self, request: &Request<'_>) -> (usize, usize) {
-        let &Request { logits, drafts, q, params } = request;
+    fn outcome(&self, request: &Drafted<'_>) -> (usize, usize) {
+        let &Drafted { logits, drafts, q, params } = request;
         let last = logits.len() - 1;
         let at = |place: usize| {
             let place = if self.has(Fault::VerifyFirstPosition) { 0 } else { place as u64 };
@@ -243,7 +243,7 @@ impl Exact {
             let draft =
                 if self.has(Fault::VerifyClampsDrafts) { draft.clamp(0, vocabulary - 1) } else { draft };
             let params = at(place);
-            let one = Request {
+            let one = Drafted {
                 logits: &logits[place..place + 2],
                 drafts: &[draft],
                 q: q.map(|q| &q[place..place + 1]),

@@ -20,6 +20,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("SamplingStep", "arguments of a step"),
     ("SlotMapping", "arguments of a step"),
     ("SequencePart", "arguments of a step"),
+    ("VerifyStep", "arguments of a step"),
     ("KnownFile", "a file's identity"),
     ("WheelMember", "a file's place"),
     ("Bound", "a value and its error"),
@@ -27,6 +28,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("Test", "written by `parity_tests!` in other crates"),
     ("After", "arguments of the oracle"),
     ("Blocks", "arguments of the oracle"),
+    ("Drafted", "arguments of the oracle"),
     ("Sequence", "arguments of the oracle"),
 ];
 

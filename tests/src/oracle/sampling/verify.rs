@@ -6,7 +6,7 @@ use halite_kernels::sampling::SamplingParams;
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct Drafted<'a> {
     /// `[drafts + 1][vocabulary]`.
     pub logits: &'a [Vec<f64>],
     /// `[drafts]`.
@@ -18,7 +18,7 @@ pub struct Request<'a> {
 }
 
 /// What a right backend may give: how many drafts stand, and the token after them.
-pub fn outcomes(request: &Request<'_>) -> Vec<(usize, usize)> {
+pub fn outcomes(request: &Drafted<'_>) -> Vec<(usize, usize)> {
     let mut outcomes = Vec::new();
     for (place, &draft) in request.drafts.iter().enumerate() {
         let params = at(request.params, place);
