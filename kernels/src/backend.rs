@@ -1,9 +1,20 @@
 //! What a backend is: a device with every operator family.
 
 use crate::{
-    activation::ActivationOps, attention::Attention, cache::KvCacheOps, collectives::Collectives,
-    embedding::Embedding, grouped::Grouped, linear::Linear, logits::LogitOps, moe::Moe, norm::Norm,
-    quantize::Quantize, rope::Rope, sampling::Sampling, top_k::TopK,
+    activation::ActivationOps,
+    attention::Attention,
+    cache::KvCacheOps,
+    collectives::Collectives,
+    embedding::Embedding,
+    grouped::Grouped,
+    linear::{Linear, Lora},
+    logits::LogitOps,
+    moe::Moe,
+    norm::Norm,
+    quantize::Quantize,
+    rope::Rope,
+    sampling::Sampling,
+    top_k::TopK,
 };
 use halite_hal::{Device, Error, Result};
 use std::fmt::Debug;
@@ -48,6 +59,7 @@ pub trait Backend:
     + Grouped
     + Linear
     + LogitOps
+    + Lora
     + Moe
     + Norm
     + Quantize
@@ -66,6 +78,7 @@ impl<T> Backend for T where
         + Grouped
         + Linear
         + LogitOps
+        + Lora
         + Moe
         + Norm
         + Quantize

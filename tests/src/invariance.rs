@@ -2,6 +2,7 @@
 //! batch, and in any chunks.
 
 mod attention;
+mod lora;
 mod moe;
 mod rows;
 

@@ -5,6 +5,7 @@ pub mod exact_grid;
 mod formats;
 pub(crate) mod group_wise;
 mod known;
+pub mod lora;
 mod operands;
 mod packed;
 
@@ -108,6 +109,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("linear", "group_wise_exact", group_wise::exact(), body),
         Group::seeded("linear", "group_wise_random", 80, group_wise::random, body),
         Group::bodies("linear", "known", known::bodies()),
+        Group::listed("linear", "lora", lora::cases(), lora::body),
+        Group::seeded("linear", "lora_random", 40, lora::random, lora::body),
         Group::listed("linear", "supports", supports(), body),
         Group::seeded("linear", "exact_grid", 1000, exact_grid::random, exact_grid::body),
         Group::seeded("linear", "random", 80, random, body),

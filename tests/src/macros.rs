@@ -58,7 +58,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(
             @family $device,
             linear: edges exact_grid int8_exact epilogues formats group_wise group_wise_exact
-                group_wise_random known supports random packed errors
+                group_wise_random known lora lora_random supports random packed errors
         );
         $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
         $crate::parity_tests!(

@@ -12,7 +12,7 @@ use halite_kernels::{
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives, Reduction},
     grouped::Grouped,
-    linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, WeightFormat},
+    linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, Lora, LoraSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
     moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeight, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
@@ -92,6 +92,10 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             }
         }
         assert_eq!(cpu.logits_supports(&LogitsSpec::new(150_000)), Support::Native);
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            let spec = LoraSpec::new(8, 64).with_activations(dtype).with_output(dtype);
+            assert_eq!(cpu.lora_supports(&spec), Support::Native, "{spec:?}");
+        }
         for weights in integer_weights() {
             for spec in [LinearSpec::w8a8(512, 1536), LinearSpec::float(512, 1536, weights)] {
                 let spec = spec.with_weights(weights);

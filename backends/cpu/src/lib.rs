@@ -45,7 +45,7 @@ pub use buffer::CpuBuffer;
 pub use cache::{CpuKvCache, CpuSlots};
 pub use collectives::CpuCommunicator;
 pub use device::{Cpu, Options};
-pub use linear::CpuPacked;
+pub use linear::{CpuLoraPlan, CpuPacked};
 pub use logits::CpuLogitsPlan;
 pub use moe::CpuMoePlan;
 pub use rope::CpuRopePlan;

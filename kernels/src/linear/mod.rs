@@ -30,6 +30,7 @@ pub mod blocks;
 mod epilogue;
 mod format;
 mod groups;
+pub mod lora;
 mod spec;
 mod weights;
 
@@ -39,6 +40,7 @@ pub use blocks::{BLOCK_GROUP, BlockSize, BlockValues};
 pub use epilogue::{Epilogue, OutputScale};
 pub use format::{GROUP_STEP, GroupOffset, WeightFormat};
 pub use groups::GroupFactors;
+pub use lora::{Lora, LoraAdapter, LoraArgs, LoraLimits, LoraPlan, LoraSpec, LoraStep};
 pub use spec::{LinearSpec, MAX_INT8_IN_FEATURES, OutlierSpec};
 pub use weights::{GroupOffsets, HostWeights};
 

@@ -35,6 +35,7 @@ pub(super) const ROWS: usize = 37;
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("linear layers of every format", linear),
+        ("low-rank adapters", super::lora::rows),
         ("norms", norm),
         ("quantisation", quantize),
         ("activations", activation),

@@ -22,6 +22,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("INT8 arguments", int8_args),
         ("arguments of other formats of integers", quantized_args),
         ("scales of integer outputs", output_scales),
+        ("low-rank adapters", super::lora::errors),
     ]
 }
 

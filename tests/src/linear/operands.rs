@@ -106,7 +106,7 @@ impl Weights {
     }
 
     /// The stored elements of float weights.
-    fn values(&self) -> Vec<f64> {
+    pub(super) fn values(&self) -> Vec<f64> {
         match &self.all {
             Columns::F32(data) => data.iter().map(|&w| f64::from(w)).collect(),
             Columns::F16(data) => data.iter().map(|&w| w.to_f64()).collect(),

@@ -12,6 +12,7 @@ pub mod integers;
 pub mod linear;
 pub mod linear_group_wise;
 pub mod logits;
+pub mod lora;
 pub mod moe;
 pub mod norm;
 pub mod quantize;

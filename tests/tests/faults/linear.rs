@@ -41,6 +41,13 @@ impl AsRef<LinearSpec> for Packed {
     }
 }
 
+impl Packed {
+    /// The elements of float weights.
+    pub(crate) fn floats(&self) -> &[f64] {
+        &self.0.floats
+    }
+}
+
 impl Contents {
     fn empty(spec: LinearSpec) -> Self {
         let integers = Integers::default();

@@ -9,6 +9,7 @@ mod grouped;
 mod linear;
 mod linear_group_wise;
 mod logits;
+mod lora;
 mod moe;
 mod norm;
 mod rope;
@@ -85,7 +86,8 @@ fn every_group_finds_a_fault() {
         let name = format!("{}/{}", group.family, group.name);
         let family = format!("{}/", group.family);
         let named = FAULTS.iter().any(|(_, names)| names.contains(&name.as_str()));
-        let random = ["random", "group_wise_random", "views", "supports"].contains(&group.name)
+        let random = ["random", "group_wise_random", "lora_random", "views", "supports"]
+            .contains(&group.name)
             && FAULTS.iter().any(|(_, names)| names.iter().any(|name| name.starts_with(&family)));
         assert!(named || random || elsewhere.contains(&group.name), "no fault is tried against {name}");
     }

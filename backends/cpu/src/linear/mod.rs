@@ -14,6 +14,7 @@ pub(crate) mod float;
 mod group_wise;
 mod groups;
 pub(crate) mod int8;
+mod lora;
 mod outliers;
 pub(crate) mod output;
 pub(crate) mod pack;
@@ -26,6 +27,7 @@ mod scaled;
 mod scratch;
 mod zero_points;
 
+pub use lora::CpuLoraPlan;
 pub use packed::CpuPacked;
 
 use crate::{
