@@ -10,9 +10,9 @@
 //! | [`linear`] | matrix products with packed weights: F32, F16, BF16, INT8, 4 bits |
 //! | [`quantize`] | rows to INT8 with a scale per token |
 //! | [`norm`] | RMS and layer norm, with residual and quantisation fused |
-//! | [`rope`] | rotary position embedding |
+//! | [`rope`] | rotary position embedding, also on the way to the cache |
 //! | [`activation`] | SiLU, GELU and their gated forms |
-//! | [`embedding`] | table look-up by token id |
+//! | [`embedding`] | table look-up by token id; pooling, L2 normalising |
 //! | [`cache`] | the paged KV cache: write by slot, copy, swap, import, export |
 //! | [`collectives`] | all-reduce, reduce-scatter, all-gather, all-to-all between ranks |
 //! | [`logits`] | penalties, biases and grammar masks on logits |

@@ -1,4 +1,8 @@
-//! Embedding, judged.
+//! Embedding, pooling and L2 normalising, judged.
+
+mod l2_normalize;
+pub(crate) mod pooling;
+mod table;
 
 use crate::{
     case::{Group, Verdict},
@@ -12,6 +16,7 @@ use halite_kernels::{
     Backend, DType, Support,
     embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable, TableFormat},
 };
+use table::{FORMATS, Table, fits};
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
@@ -43,18 +48,26 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("embedding", "edges", edges(), body),
         Group::listed("embedding", "supports", supports(), body),
         Group::seeded("embedding", "random", 30, random, body),
-        Group::bodies("embedding", "errors", vec![("wrong shapes, types and overlaps", errors)]),
+        Group::listed("embedding", "pooling", pooling::cases(), pooling::body),
+        Group::seeded("embedding", "pooling_random", 30, pooling::random, pooling::body),
+        Group::listed("embedding", "l2_normalize", l2_normalize::cases(), l2_normalize::body),
+        Group::seeded("embedding", "l2_normalize_random", 30, l2_normalize::random, l2_normalize::body),
+        Group::bodies(
+            "embedding",
+            "errors",
+            vec![
+                ("wrong shapes, types and overlaps", errors),
+                ("of pooling", pooling::errors),
+                ("of L2 normalising", l2_normalize::errors),
+            ],
+        ),
     ]
-}
-
-fn formats() -> impl Iterator<Item = TableFormat> {
-    FLOATS.into_iter().map(TableFormat::Float).chain([TableFormat::Int8PerRow])
 }
 
 fn edges() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (number, hidden) in [0, 1, 7, 15, 16, 17, 33, 64, 576].into_iter().enumerate() {
-        for table in formats() {
+    for (number, hidden) in [0, 1, 7, 15, 16, 17, 33, 64, 512, 576].into_iter().enumerate() {
+        for table in FORMATS.into_iter().filter(|&format| fits(format, hidden)) {
             for ids in [vec![], vec![2], vec![4, 0, -1, 5, i32::MIN, i32::MAX, 3, 3]] {
                 let (layout, output) = (LAYOUTS[number % 3], DType::F32);
                 let seed = number as u64;
@@ -70,12 +83,13 @@ fn edges() -> Vec<Case> {
 
 fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
-    for table in formats() {
+    for table in FORMATS {
+        let hidden = if table.blocks().is_some() { 256 } else { 35 };
         for output in FLOATS {
             let (ids, layout) = (vec![8, -1, 9, 0], LAYOUTS[1]);
             for scale in [1.0, 3.0] {
                 let ids = ids.clone();
-                cases.push(Case { table, scale, output, vocabulary: 9, hidden: 35, ids, layout, seed: 5 });
+                cases.push(Case { table, scale, output, vocabulary: 9, hidden, ids, layout, seed: 5 });
             }
         }
     }
@@ -84,14 +98,14 @@ fn supports() -> Vec<Case> {
 
 fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
-    let formats: Vec<TableFormat> = formats().collect();
+    let table = rng.pick(&FORMATS);
     let (vocabulary, tokens) = (1 + rng.below(40), rng.below(12));
     Case {
-        table: rng.pick(&formats),
+        table,
         scale: if rng.coin() { 1.0 } else { 24.0 * rng.unit() },
         output: rng.pick(&FLOATS),
         vocabulary,
-        hidden: rng.below(90),
+        hidden: if table.blocks().is_some() { 256 * rng.below(3) } else { rng.below(90) },
         ids: (0..tokens).map(|_| rng.below(vocabulary + 4) as i32 - 2).collect(),
         layout: rng.pick(&LAYOUTS),
         seed,
@@ -103,38 +117,20 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let spec = EmbeddingSpec::new(*format).with_scale(*scale).with_output(*output);
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(*seed);
-    let dims = [*vocabulary, *hidden];
-    let (table, values, scales) = match format {
-        TableFormat::Float(dtype) => {
-            let (table, values) =
-                Guarded::<B>::input(stream, *dtype, &rng.spreads(vocabulary * hidden), &dims, *layout)?;
-            (table, values, None)
-        }
-        _ => {
-            let q: Vec<i32> = rng.int8(vocabulary * hidden).into_iter().map(i32::from).collect();
-            let table = Guarded::<B>::integers(stream, DType::I8, &q, &dims, *layout)?;
-            let scales: Vec<f32> = (0..*vocabulary).map(|_| 0.01 + rng.unit()).collect();
-            let scales = Guarded::<B>::input(stream, DType::F32, &scales, &[*vocabulary], Layout::Dense)?;
-            (table, q.into_iter().map(f64::from).collect(), Some(scales))
-        }
-    };
-    let operand = match &scales {
-        None => EmbeddingTable::Float(&table.view),
-        Some((scales, _)) => EmbeddingTable::Int8PerRow { q: &table.view, scales: &scales.view },
-    };
+    let table = Table::<B>::new(stream, &mut rng, *format, [*vocabulary, *hidden], *layout)?;
     let ids_tensor = Guarded::<B>::integers(stream, DType::I32, ids, &[ids.len()], Layout::Dense)?;
     let out = Guarded::<B>::output(stream, *output, &[ids.len(), *hidden], *layout)?;
-    let args = EmbeddingArgs { spec: &spec, table: operand, ids: &ids_tensor.view, out: &out.view };
+    let args = EmbeddingArgs { spec: &spec, table: table.argument(), ids: &ids_tensor.view, out: &out.view };
     let ran = device.embedding(stream, args.check()?);
     if let Support::No(_) = device.embedding_supports(&spec) {
         unsupported("embedding", ran)?;
         return out.untouched(stream);
     }
     ran?;
-    let row_scales = scales.as_ref().map(|(_, values)| values.as_slice());
-    let exact = oracle::embedding::rows(&values, row_scales, *hidden, ids, f64::from(*scale));
+    let exact = oracle::embedding::rows(&table.elements, *hidden, ids, f64::from(*scale));
     let widens = *format == TableFormat::Float(*output) || *output == DType::F32;
-    let as_it_is = widens && scales.is_none() && *scale == 1.0;
+    // Floats that no operation touched keep their bits.
+    let as_it_is = widens && matches!(format, TableFormat::Float(_)) && *scale == 1.0;
     let expected: Vec<Bound> =
         exact.into_iter().map(|y| if as_it_is { y } else { y.rounded(*output) }).collect();
     judge("out", &[ids.len(), *hidden], &out.read(stream)?, &expected)
@@ -152,6 +148,12 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let ids = Guarded::<B>::output(stream, DType::I32, &[2], Layout::Dense)?;
     let out = Guarded::<B>::output(stream, DType::F32, &[2, 3], Layout::Dense)?;
     let wide = Guarded::<B>::output(stream, DType::F32, &[2, 4], Layout::Dense)?;
+    let bytes = Guarded::<B>::output(stream, DType::U8, &[5, 2], Layout::Dense)?;
+    let of_groups = Guarded::<B>::output(stream, DType::F32, &[5, 1], Layout::Dense)?;
+    let many = Guarded::<B>::output(stream, DType::F32, &[2, 32], Layout::Dense)?;
+    let int4 = |group| EmbeddingSpec::new(TableFormat::Int4PerGroup { group });
+    let blocks = EmbeddingSpec::new(TableFormat::Q4_0);
+    let codes = |codes, scales| EmbeddingTable::Int4PerGroup { codes, scales };
     let floats = || EmbeddingTable::Float(&table.view);
     let ints = |scales| EmbeddingTable::Int8PerRow { q: &q.view, scales };
     for (argument, spec, table, ids, out) in [
@@ -164,6 +166,15 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("table", &int8, floats(), &ids.view, &out.view),
         ("table", &float, ints(&scales.view), &ids.view, &out.view),
         ("scales", &int8, ints(&few.view), &ids.view, &out.view),
+        ("group", &int4(0), codes(&bytes.view, &of_groups.view), &ids.view, &out.view),
+        ("group", &int4(8), codes(&bytes.view, &of_groups.view), &ids.view, &out.view),
+        ("table", &int4(16), codes(&q.view, &of_groups.view), &ids.view, &out.view),
+        ("table", &int4(16), codes(&bytes.view, &of_groups.view), &ids.view, &many.view),
+        ("scales", &int4(16), codes(&bytes.view, &few.view), &ids.view, &out.view),
+        ("table", &int4(16), EmbeddingTable::Blocks(&bytes.view), &ids.view, &out.view),
+        ("out", &blocks, EmbeddingTable::Blocks(&bytes.view), &ids.view, &out.view),
+        ("table", &blocks, EmbeddingTable::Blocks(&bytes.view), &ids.view, &many.view),
+        ("table", &blocks, EmbeddingTable::Float(&table.view), &ids.view, &out.view),
         ("out", &float, floats(), &ids.view, &wide.view),
         ("out", &float, floats(), &ids.view, &table.view.narrow(0, 0..2)?),
     ] {

@@ -53,7 +53,10 @@ macro_rules! parity_tests {
         $crate::parity_tests!(
             @family $device, collectives: reduce exchange supports random sequences mismatch errors
         );
-        $crate::parity_tests!(@family $device, embedding: edges supports random errors);
+        $crate::parity_tests!(
+            @family $device,
+            embedding: edges supports random pooling pooling_random l2_normalize l2_normalize_random errors
+        );
         $crate::parity_tests!(@family $device, grouped: edges offsets random errors);
         $crate::parity_tests!(
             @family $device,

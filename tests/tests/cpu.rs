@@ -11,6 +11,7 @@ use halite_kernels::{
     },
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives, Reduction},
+    embedding::{Embedding, EmbeddingSpec, L2NormalizeSpec, Pooling, PoolingSpec, TableFormat},
     grouped::Grouped,
     linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, Lora, LoraSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
@@ -113,6 +114,16 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             ] {
                 assert_eq!(cpu.activation_supports(&spec.with_dtype(dtype)), Support::Native);
             }
+            for table in
+                [TableFormat::Float(dtype), TableFormat::Q4K, TableFormat::Int4PerGroup { group: 32 }]
+            {
+                let spec = EmbeddingSpec::new(table).with_output(dtype);
+                assert_eq!(cpu.embedding_supports(&spec), Support::Native);
+            }
+            let pooling = PoolingSpec::new(Pooling::Mean).with_input(dtype);
+            assert_eq!(cpu.pooling_supports(&pooling), Support::Native);
+            let normalize = L2NormalizeSpec::new(1e-12).with_dtype(dtype);
+            assert_eq!(cpu.l2_normalize_supports(&normalize), Support::Native);
             let yarn = RopeScaling::Yarn(Yarn::new(32.0, 4096));
             let rope = RopeSpec::new(128, RopeStyle::Interleaved, 131_072).with_sections(&[16, 24, 24]);
             assert_eq!(cpu.rope_supports(&rope.with_scaling(yarn).with_dtype(dtype)), Support::Native);

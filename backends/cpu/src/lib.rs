@@ -45,6 +45,7 @@ pub use buffer::CpuBuffer;
 pub use cache::{CpuKvCache, CpuSlots};
 pub use collectives::CpuCommunicator;
 pub use device::{Cpu, Options};
+pub use embedding::CpuPoolingPlan;
 pub use linear::{CpuLoraPlan, CpuPacked};
 pub use logits::CpuLogitsPlan;
 pub use moe::CpuMoePlan;

@@ -2,6 +2,7 @@
 
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
+    embedding::pooling::{POOLINGS, cu_seqlens},
     judge::same_bits,
     linear::{Case, Fill, Operand, Weights, group_wise, integer_specs, specs},
     oracle,
@@ -13,6 +14,7 @@ use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOut, Function},
+    embedding::{CuSeqlens, L2NormalizeArgs, L2NormalizeSpec, PoolArgs, PoolingSpec},
     linear::{ActivationFormat, Epilogue, LinearArgs, LinearSpec, WeightFormat},
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
@@ -40,6 +42,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("quantisation", quantize),
         ("activations", activation),
         ("rotations", rope),
+        ("pooling and L2 normalising", pooled),
         ("penalties, biases and masks", adjusted_logits),
         ("sampling and log-probabilities", sampling),
         ("drafted tokens", verify),
@@ -249,6 +252,33 @@ fn rope<B: Backend>(device: &B) -> Verdict {
             let x = Tensor::<B>::from_slice(stream, values, &[rows.len(), heads, head_dim])?;
             device.rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)?;
             Ok(stream.download(&x)?.wait()?)
+        })?;
+    }
+    Ok(())
+}
+
+/// Row `i` of a batch is a sequence of `i % 5` tokens, pooled, then normalised.
+fn pooled<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let hidden = 45;
+    let starts = cu_seqlens(&(0..ROWS).map(|row| row % 5).collect::<Vec<_>>());
+    let values = Rng::new(9).spreads(starts[ROWS] as usize * hidden);
+    for pooling in POOLINGS {
+        let mut plan = device.pooling_plan(&PoolingSpec::new(pooling), ROWS, starts[ROWS] as usize)?;
+        same_rows(&format!("{pooling:?}"), hidden * 4, |rows| {
+            let first = starts[rows.start];
+            let own: Vec<u32> = starts[rows.start..=rows.end].iter().map(|end| end - first).collect();
+            let step = CuSeqlens { cu_seqlens: &own }.check(&plan)?;
+            device.pooling_update(stream, &mut plan, &step)?;
+            let values = &values[first as usize * hidden..starts[rows.end] as usize * hidden];
+            let x = Tensor::<B>::from_slice(stream, values, &[values.len() / hidden, hidden])?;
+            let row = Tensor::<B>::new(device, DType::F32, &[rows.len(), hidden])?;
+            device.pool(stream, PoolArgs { plan: &plan, x: &x, out: &row }.check()?)?;
+            let out = Guarded::<B>::output(stream, DType::F32, &[rows.len(), hidden], Layout::Dense)?;
+            let spec = L2NormalizeSpec::new(1e-12);
+            let args = L2NormalizeArgs { spec: &spec, x: &row, out: &out.view };
+            device.l2_normalize(stream, args.check()?)?;
+            out.read_bytes(stream)
         })?;
     }
     Ok(())

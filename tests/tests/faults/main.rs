@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod collectives;
 mod device;
+mod embedding;
 mod fault;
 mod grouped;
 mod linear;

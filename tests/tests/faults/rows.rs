@@ -1,42 +1,15 @@
-//! Operators on rows: embedding, quantize.
+//! Quantisation of rows.
 
 use crate::{
-    device::{Exact, Queue, read, values, write},
+    device::{Exact, Queue, read, write},
     fault::Fault,
 };
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
-    embedding::{Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
 };
 use halite_parity::oracle;
-
-impl Embedding for Exact {
-    fn embedding_supports(&self, _: &EmbeddingSpec) -> Support {
-        Support::Native
-    }
-
-    fn embedding(&self, _: &mut Queue, args: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {
-        let mut ids: Vec<i32> = read(args.ids).into_iter().map(|id| id as i32).collect();
-        let (table, mut scales) = match &args.table {
-            EmbeddingTable::Float(table) => (*table, None),
-            EmbeddingTable::Int8PerRow { q, scales } => (*q, Some(read(scales))),
-            _ => return Ok(()),
-        };
-        if self.has(Fault::EmbeddingClamps) {
-            let last = table.dims()[0] as i32 - 1;
-            ids.iter_mut().for_each(|id| *id = (*id).clamp(0, last));
-        }
-        if let Some(scales) = scales.as_mut().filter(|_| self.has(Fault::EmbeddingNeighbourScale)) {
-            scales.rotate_left(1);
-        }
-        let factor = if self.has(Fault::EmbeddingNoFactor) { 1.0 } else { f64::from(args.spec.scale) };
-        let rows = oracle::embedding::rows(&read(table), scales.as_deref(), table.dims()[1], &ids, factor);
-        write(args.out, values(rows));
-        Ok(())
-    }
-}
 
 impl Quantize for Exact {
     fn quantize_supports(&self, _: &QuantizeSpec) -> Support {

@@ -1,0 +1,89 @@
+//! Rows of length 1.
+
+use crate::{
+    device::Cpu,
+    row::{Row, StoredRow, sum_of},
+    simd::{Isa, Kernel, LANES, StoredFloat},
+    view::{Rows, read, write},
+};
+use halite_hal::{Element, Result};
+use halite_kernels::{
+    Support,
+    embedding::{L2NormalizeArgs, L2NormalizeSpec},
+};
+
+pub(super) fn supports(spec: &L2NormalizeSpec) -> Support {
+    if spec.dtype.is_float() {
+        Support::Native
+    } else {
+        Support::No(format!("{}: floating-point types are built", spec.dtype))
+    }
+}
+
+pub(super) fn rows<T: StoredFloat + Element>(device: &Cpu, args: &L2NormalizeArgs<'_, Cpu>) -> Result<()> {
+    let (x, mut out) = (read::<T>(args.x)?, write::<T>(args.out)?);
+    let (rows, layout, x, eps) = (x.rows, out.rows, x.data(), args.spec.eps);
+    let per_task = device.team().units_per_task(layout.outer, layout.columns / 2);
+    let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
+    device.team().each(tasks, |(task, out)| {
+        let first = task * per_task;
+        let count = per_task.min(layout.outer - first);
+        device.tier().run(Normalize { x, rows, first, count, eps, out, layout });
+    });
+    Ok(())
+}
+
+/// Rows `first..first + count`.
+struct Normalize<'a, T> {
+    x: &'a [T],
+    rows: Rows,
+    first: usize,
+    count: usize,
+    eps: f32,
+    out: &'a mut [T],
+    layout: Rows,
+}
+
+impl<T: StoredFloat> Kernel for Normalize<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        for row in 0..self.count {
+            let x = StoredRow(self.rows.row(self.x, self.first + row));
+            let mut greatest = isa.splat(0.0);
+            for start in (0..x.len()).step_by(LANES) {
+                greatest = isa.max(isa.abs(x.at(isa, start)), greatest);
+            }
+            // A power of two: it changes no digit, and keeps squares within F32.
+            let shrink = if isa.max_lane(greatest) > 2f32.powi(60) { 2f32.powi(-100) } else { 1.0 };
+            let length = sum_of(isa, &Squares { x, shrink }).sqrt();
+            // A NaN length comes second in a comparison that it fails, and stays.
+            let least = self.eps * shrink;
+            let inverse = isa.splat(1.0 / if length < least { least } else { length });
+            let out = &mut self.out[row * self.layout.outer_stride..][..self.layout.columns];
+            for (vector, out) in out.chunks_mut(LANES).enumerate() {
+                let y = isa.mul(isa.mul(x.at(isa, vector * LANES), isa.splat(shrink)), inverse);
+                T::store_partial(isa, y, out);
+            }
+        }
+    }
+}
+
+struct Squares<'a, T> {
+    x: StoredRow<'a, T>,
+    shrink: f32,
+}
+
+impl<T: StoredFloat> Row for Squares<'_, T> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        let x = isa.mul(self.x.at(isa, start), isa.splat(self.shrink));
+        isa.mul(x, x)
+    }
+}

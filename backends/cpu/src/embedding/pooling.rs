@@ -1,0 +1,121 @@
+//! One row a sequence.
+
+use crate::{
+    buffer::DEVICE,
+    device::Cpu,
+    simd::{Isa, Kernel, LANES, StoredFloat},
+    view::{Rows, read, with_float, write},
+};
+use halite_hal::{Error, Result};
+use halite_kernels::{
+    Checked, Support,
+    embedding::{CuSeqlens, PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec},
+};
+use std::ops::Range;
+
+/// The sequences of a step.
+#[derive(Debug)]
+pub struct CpuPoolingPlan {
+    spec: PoolingSpec,
+    limits: PoolingLimits,
+    /// `[sequences + 1]`
+    cu_seqlens: Vec<u32>,
+}
+
+impl CpuPoolingPlan {
+    pub(super) fn new(spec: &PoolingSpec, limits: PoolingLimits) -> Result<Self> {
+        let mut cu_seqlens = Vec::new();
+        let numbers = limits.max_sequences.saturating_add(1);
+        let requested = (numbers as u64).saturating_mul(4);
+        cu_seqlens
+            .try_reserve_exact(numbers)
+            .map_err(|_| Error::OutOfMemory { device: DEVICE.to_owned(), requested })?;
+        cu_seqlens.push(0);
+        Ok(CpuPoolingPlan { spec: spec.clone(), limits, cu_seqlens })
+    }
+
+    pub(super) fn update(&mut self, step: &Checked<CuSeqlens<'_>, PoolingLimits>) -> Result<()> {
+        step.checked_against("pool", &self.limits)?;
+        self.cu_seqlens.clear();
+        self.cu_seqlens.extend_from_slice(step.cu_seqlens);
+        Ok(())
+    }
+}
+
+impl PoolingPlan for CpuPoolingPlan {
+    fn spec(&self) -> &PoolingSpec {
+        &self.spec
+    }
+
+    fn limits(&self) -> PoolingLimits {
+        self.limits
+    }
+
+    fn sequences(&self) -> usize {
+        self.cu_seqlens.len() - 1
+    }
+
+    fn tokens(&self) -> usize {
+        self.cu_seqlens.last().map_or(0, |&tokens| tokens as usize)
+    }
+}
+
+pub(super) fn supports(spec: &PoolingSpec) -> Support {
+    if spec.input.is_float() && spec.output.is_float() {
+        Support::Native
+    } else {
+        Support::No(format!("{} to {}: floating-point types are built", spec.input, spec.output))
+    }
+}
+
+pub(super) fn pool(device: &Cpu, args: &PoolArgs<'_, Cpu>) -> Result<()> {
+    let plan = args.plan;
+    with_float!(plan.spec.input, In => with_float!(plan.spec.output, Out => {
+        let (x, mut out) = (read::<In>(args.x)?, write::<Out>(args.out)?);
+        let (rows, layout, x) = (x.rows, out.rows, x.data());
+        // A sequence is a task: they are long where there is much to do.
+        let tasks = plan.cu_seqlens.array_windows().zip(out.data().chunks_mut(layout.outer_stride));
+        device.team().each(tasks, |(&[start, end], out)| {
+            let (tokens, out) = (start as usize..end as usize, &mut out[..layout.columns]);
+            device.tier().run(Pool { pooling: plan.spec.pooling, x, rows, tokens, out });
+        });
+        Ok(())
+    }))
+}
+
+/// One sequence.
+struct Pool<'a, T, O> {
+    pooling: Pooling,
+    x: &'a [T],
+    rows: Rows,
+    tokens: Range<usize>,
+    out: &'a mut [O],
+}
+
+impl<T: StoredFloat, O: StoredFloat> Kernel for Pool<'_, T, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        if self.tokens.is_empty() {
+            self.out.fill(O::ZERO);
+            return;
+        }
+        let tokens = match self.pooling {
+            Pooling::First => self.tokens.start..self.tokens.start + 1,
+            Pooling::Last => self.tokens.end - 1..self.tokens.end,
+            _ => self.tokens,
+        };
+        for (vector, out) in self.out.chunks_mut(LANES).enumerate() {
+            let columns = vector * LANES..vector * LANES + out.len();
+            let mut y = T::load_partial(isa, &self.rows.row(self.x, tokens.start)[columns.clone()]);
+            for token in tokens.start + 1..tokens.end {
+                y = isa.add(y, T::load_partial(isa, &self.rows.row(self.x, token)[columns.clone()]));
+            }
+            if tokens.len() > 1 {
+                y = isa.div(y, isa.splat(tokens.len() as f32));
+            }
+            O::store_partial(isa, y, out);
+        }
+    }
+}
