@@ -1,15 +1,19 @@
 //! Attention, judged: sequences are written into a poisoned cache, in blocks out of order, and read from it.
 
 mod biases;
+mod cascade;
 mod cases;
 mod errors;
 mod int8;
 mod large;
 mod latent;
 mod masks;
+mod merge;
 
+pub use cascade::CascadeCase;
 pub(crate) use cases::COMPUTES;
 pub use large::beyond_i32;
+pub use merge::MergeCase;
 
 use crate::{
     cache::contents,
@@ -99,12 +103,14 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "soft_caps", biases::soft_caps(), body),
         Group::listed("attention", "alibi", biases::alibi(), body),
         Group::listed("attention", "sinks", biases::sinks(), body),
+        Group::listed("attention", "merge", merge::cases(), merge::body),
+        Group::listed("attention", "cascade", cascade::cases(), cascade::body),
         Group::listed("attention", "int8", int8::stored(), body),
         Group::listed("attention", "int8_compute", int8::computed(), body),
         Group::listed("attention", "latent", latent::cases(), body),
         Group::listed("attention", "supports", cases::supports(), body),
         Group::seeded("attention", "random", 60, cases::random, body),
-        Group::bodies("attention", "errors", errors::bodies()),
+        Group::bodies("attention", "errors", errors::bodies().into_iter().chain(merge::errors()).collect()),
     ]
 }
 

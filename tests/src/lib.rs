@@ -18,7 +18,7 @@
 //!
 //! # Known breakages elsewhere
 //!
-//! Inputs that broke other projects, and where they are judged here. Those below the line wait for contracts to come.
+//! Inputs that broke other projects, and where they are judged here.
 //!
 //! | input | group |
 //! |---|---|
@@ -31,6 +31,7 @@
 //! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/heads` |
 //! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/soft_caps`, `attention/windows` |
 //! | a sink far above every score | `attention/sinks` |
+//! | merging two empty states; 3,072 + 64 keys merged | `attention/merge`, `attention/cascade` |
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
 //! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |
@@ -48,8 +49,6 @@
 //! | experts without tokens; 1 token in all; 0 tokens; all tokens to one expert; skewed loads | `moe/experts`, `moe/dispatch`, `grouped/edges` |
 //! | a local expert range that does not start at 0 | `moe/local_ranges`, `moe/dispatch` |
 //! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`moe::beyond_i32`]; weights are a tensor an expert, each below |
-//! | — | — |
-//! | merging partial states | options that the attention contract does not have yet |
 
 pub mod activation;
 pub mod attention;

@@ -6,8 +6,8 @@ use halite_kernels::{
     DType, Error, Support, Tensor,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
     attention::{
-        Attention, AttentionCapacity, AttentionCompute, AttentionSpec, Mask, Sinks, ValueProducts,
-        alibi_slopes,
+        Attention, AttentionCapacity, AttentionCompute, AttentionMergeSpec, AttentionSpec, Mask, Sinks,
+        ValueProducts, alibi_slopes,
     },
     cache::{BlockExport, KvCacheOps, KvFormat, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives, Reduction},
@@ -136,6 +136,8 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
             let spec = AttentionSpec::causal(128, kv);
             assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+            let merge = AttentionMergeSpec::new().with_dtype(dtype);
+            assert_eq!(cpu.attention_merge_supports(&merge), Support::Native, "{merge:?}");
         }
         for format in [
             KvFormat::Float(DType::F32),

@@ -22,6 +22,7 @@ mod alibi;
 mod args;
 mod compute;
 mod mask;
+mod merge;
 mod spec;
 mod step;
 
@@ -29,6 +30,7 @@ pub use alibi::alibi_slopes;
 pub use args::AttentionArgs;
 pub use compute::{AttentionCompute, ValueProducts};
 pub use mask::{Mask, OwnRows};
+pub use merge::{AttentionMergeArgs, AttentionMergeSpec, AttentionPart};
 pub use spec::{AttentionSpec, Sinks};
 pub use step::{AttentionCapacity, AttentionLimits, AttentionStep};
 
@@ -94,4 +96,17 @@ pub trait Attention: KvCacheOps {
     /// # Errors
     /// The device's.
     fn attention(&self, stream: &mut Self::Stream, args: Checked<AttentionArgs<'_, Self>>) -> Result<()>;
+
+    /// Whether and how the backend merges partial results.
+    fn attention_merge_supports(&self, spec: &AttentionMergeSpec) -> Support;
+
+    /// Merges partial results.
+    ///
+    /// # Errors
+    /// A spec that is not supported, or the device's.
+    fn attention_merge(
+        &self,
+        stream: &mut Self::Stream,
+        args: Checked<AttentionMergeArgs<'_, Self>>,
+    ) -> Result<()>;
 }

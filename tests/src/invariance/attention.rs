@@ -9,7 +9,10 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Stream, Support, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask, Sinks, alibi_slopes},
+    attention::{
+        AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionPart,
+        AttentionSpec, AttentionStep, Mask, Sinks, alibi_slopes,
+    },
     cache::{KvCacheInfo, KvFormat, KvSpec},
 };
 use std::ops::Range;
@@ -22,6 +25,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("chunks of 1, 16, 100 and all", chunks),
         ("alone and in company", company),
         ("rows that see all, among others and alone", bidirectional),
+        ("merged rows, among others and alone", merged),
     ]
 }
 
@@ -203,6 +207,52 @@ fn bidirectional<B: Backend>(device: &B) -> Verdict {
     Ok(())
 }
 
+/// Three parts of 40 tokens merged, those of `tokens` only, as bytes.
+fn merge<B: Backend>(
+    device: &B,
+    stream: &mut B::Stream,
+    spec: &AttentionMergeSpec,
+    tokens: Range<usize>,
+) -> Result<Vec<u8>, Fault> {
+    let mut rng = Rng::new(8);
+    let mut parts = Vec::new();
+    for part in 0..3 {
+        let out =
+            Guarded::<B>::input(stream, spec.dtype, &rng.aways(40 * 3 * 70), &[40, 3, 70], Layout::Dense)?;
+        let mut logs = rng.spreads(40 * 3);
+        logs.iter_mut().skip(part).step_by(5).for_each(|log| *log = f32::NEG_INFINITY);
+        let logs = Tensor::<B>::from_slice(stream, &logs, &[40, 3])?;
+        parts.push((out.0.view.narrow(0, tokens.clone())?, logs.narrow(0, tokens.clone())?));
+    }
+    let parts: Vec<AttentionPart<'_, B>> =
+        parts.iter().map(|(out, log_sum_exp)| AttentionPart { out, log_sum_exp }).collect();
+    let out = Guarded::<B>::output(stream, spec.dtype, &[tokens.len(), 3, 70], Layout::Dense)?;
+    let lse = Guarded::<B>::output(stream, DType::F32, &[tokens.len(), 3], Layout::Dense)?;
+    let args = AttentionMergeArgs { spec, parts: &parts, out: &out.view, log_sum_exp: Some(&lse.view) };
+    device.attention_merge(stream, args.check()?)?;
+    Ok([out.read_bytes(stream)?, lse.read_bytes(stream)?].concat())
+}
+
+fn merge_specs<B: Backend>(device: &B) -> Vec<AttentionMergeSpec> {
+    let specs = [DType::F32, DType::F16].map(|dtype| AttentionMergeSpec::new().with_dtype(dtype));
+    let runs = |spec: &AttentionMergeSpec| !matches!(device.attention_merge_supports(spec), Support::No(_));
+    specs.into_iter().filter(runs).collect()
+}
+
+fn merged<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in merge_specs(device) {
+        let whole = merge(device, stream, &spec, 0..40)?;
+        let row = 3 * 70 * spec.dtype.size();
+        for token in [0, 1, 7, 25, 39] {
+            let alone = merge(device, stream, &spec, token..token + 1)?;
+            let among = [&whole[token * row..][..row], &whole[40 * row + token * 12..][..12]].concat();
+            same_bits(&format!("{spec:?}, token {token} alone"), &alone, &among)?;
+        }
+    }
+    Ok(())
+}
+
 /// Results of a mixed step, for comparisons between devices.
 pub(super) fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, Fault> {
     let stream = &mut device.stream()?;
@@ -214,6 +264,9 @@ pub(super) fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, F
         prints.push((format!("{spec:?}"), out.concat()));
         let out = step(device, stream, &spec, (&tokens[..], &filled), &[(0, 299..300)])?;
         prints.push((format!("{spec:?}, one row"), out.concat()));
+    }
+    for spec in merge_specs(device) {
+        prints.push((format!("{spec:?}"), merge(device, stream, &spec, 0..40)?));
     }
     Ok(prints)
 }

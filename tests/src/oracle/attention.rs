@@ -163,3 +163,56 @@ fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) 
         .collect();
     (out, log_sum_exp)
 }
+
+/// Attention over some of the positions.
+#[derive(Clone, Debug)]
+pub struct Partial {
+    /// `[rows, value_head_dim]`.
+    pub out: Vec<Bound>,
+    /// `[rows]`.
+    pub log_sum_exp: Vec<Bound>,
+}
+
+/// Partial results of the same rows over disjoint sets of positions, merged.
+pub fn merge(value_head_dim: usize, parts: &[Partial]) -> Partial {
+    let rows = parts.first().map_or(0, |part| part.log_sum_exp.len());
+    let mut merged = Partial { out: Vec::new(), log_sum_exp: Vec::new() };
+    for row in 0..rows {
+        // A part that saw nothing has no say, whatever its output holds.
+        let live: Vec<(Bound, &[Bound])> = parts
+            .iter()
+            .map(|part| (part.log_sum_exp[row], &part.out[row * value_head_dim..][..value_head_dim]))
+            .filter(|(log, _)| log.value != f64::NEG_INFINITY)
+            .collect();
+        let most = live.iter().map(|(log, _)| log.value).fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = live.iter().map(|(log, _)| (log.value - most).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        if live.is_empty() {
+            merged.out.extend(vec![Bound::exact(0.0); value_head_dim]);
+            merged.log_sum_exp.push(Bound::exact(f64::NEG_INFINITY));
+            continue;
+        }
+        // How far each weight may be off, relative: its logarithm, the subtraction, the exponential.
+        let relative = |(log, _): &(Bound, &[Bound])| {
+            let distance = log.value - most;
+            log.error + U * distance.abs() + 2.0 * exponential(distance)
+        };
+        let relative: Vec<f64> = live.iter().map(relative).collect();
+        let own = summing(live.len()) + 8.0 * U;
+        for column in 0..value_head_dim {
+            let parts = || live.iter().zip(&weights).map(|((_, out), weight)| (out[column], weight / total));
+            let value: f64 = parts().map(|(out, share)| share * out.value).sum();
+            let mut error = own * value.abs() + 1e-37 * (1.0 + value.abs());
+            for ((out, share), relative) in parts().zip(&relative) {
+                error += share * (out.error + relative * (out.value - value).abs() + own * out.value.abs());
+            }
+            merged.out.push(Bound { value, error });
+        }
+        let peak = live.iter().map(|(log, _)| log.error).fold(0.0, f64::max);
+        let shares = weights.iter().map(|weight| weight / total);
+        let weighed: f64 = shares.zip(&relative).map(|(share, relative)| share * relative).sum();
+        let error = own + weighed + peak + 8.0 * U + 4.0 * U * (most.abs() + total.ln().abs());
+        merged.log_sum_exp.push(Bound { value: most + total.ln(), error });
+    }
+    merged
+}

@@ -8,8 +8,8 @@ use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
     attention::{
-        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionPlan,
-        AttentionSpec, AttentionStep, Mask, ValueProducts,
+        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionMergeArgs,
+        AttentionMergeSpec, AttentionPlan, AttentionSpec, AttentionStep, Mask, ValueProducts,
     },
     cache::{
         BlockCopies, BlockExport, BlockImport, BlockTransfer, CacheWriteArgs, KvCacheInfo, KvCacheOps,
@@ -17,9 +17,10 @@ use halite_kernels::{
     },
 };
 use halite_parity::oracle::{
-    attention::{Int8, Sequence, attend},
+    attention::{Int8, Partial, Sequence, attend, merge},
     cache::{Blocks, Kind},
 };
+use halite_parity::tolerance::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug)]
@@ -619,6 +620,34 @@ impl Attention for Exact {
         }
         if let Some(tensor) = args.log_sum_exp {
             write(tensor, log_sum_exp);
+        }
+        Ok(())
+    }
+    fn attention_merge_supports(&self, spec: &AttentionMergeSpec) -> Support {
+        if spec.dtype.is_float() { Support::Native } else { Support::No("outputs are floats".into()) }
+    }
+
+    fn attention_merge(&self, _: &mut Queue, args: Checked<AttentionMergeArgs<'_, Self>>) -> Result<()> {
+        self.attention_merge_supports(args.spec).require("attention_merge", self, args.spec)?;
+        let exact = |tensor| -> Vec<Bound> { read(tensor).into_iter().map(Bound::exact).collect() };
+        let mut parts: Vec<Partial> = args
+            .parts
+            .iter()
+            .map(|part| Partial { out: exact(part.out), log_sum_exp: exact(part.log_sum_exp) })
+            .collect();
+        if self.has(Fault::AttentionMergeFirstTwo) {
+            parts.truncate(2);
+        }
+        let logs = parts.iter_mut().flat_map(|part| &mut part.log_sum_exp);
+        if self.has(Fault::AttentionMergeLogBase2) {
+            logs.for_each(|log| log.value *= std::f64::consts::LN_2);
+        } else if self.has(Fault::AttentionMergeEmptyCounts) {
+            logs.filter(|log| log.value == f64::NEG_INFINITY).for_each(|log| log.value = -1e30);
+        }
+        let merged = merge(args.out.dims()[2], &parts);
+        write(args.out, values(merged.out));
+        if let Some(tensor) = args.log_sum_exp {
+            write(tensor, values(merged.log_sum_exp));
         }
         Ok(())
     }

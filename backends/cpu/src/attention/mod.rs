@@ -7,6 +7,7 @@
 mod alibi;
 mod int8;
 pub(crate) mod latent;
+mod merge;
 mod plan;
 #[cfg(test)]
 mod sequence;
@@ -29,8 +30,8 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     attention::{
-        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionPlan,
-        AttentionSpec, AttentionStep, Mask, ValueProducts,
+        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionMergeArgs,
+        AttentionMergeSpec, AttentionPlan, AttentionSpec, AttentionStep, Mask, ValueProducts,
     },
     cache::{KvCacheInfo, KvFormat, KvValues},
 };
@@ -126,6 +127,23 @@ impl Attention for Cpu {
                 self.attend("attention", stream, args.plan, &guarded.layer::<Element>(), rows)
             }),
         }
+    }
+
+    fn attention_merge_supports(&self, spec: &AttentionMergeSpec) -> Support {
+        if spec.dtype.is_float() {
+            Support::Native
+        } else {
+            Support::No(format!("{}: floating-point types are built", spec.dtype))
+        }
+    }
+
+    fn attention_merge(
+        &self,
+        _stream: &mut CpuStream,
+        args: Checked<AttentionMergeArgs<'_, Self>>,
+    ) -> Result<()> {
+        self.attention_merge_supports(args.spec).require("attention_merge", self, args.spec)?;
+        with_float!(args.spec.dtype, Float => self.merge::<Float>(&args))
     }
 }
 
