@@ -91,7 +91,7 @@ fn wrong_arguments_are_named() {
         (&["run", "--threads", "1025", "A"], &["--threads"]),
         (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
-        (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx512"]),
+        (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx2", "avx-vnni", "avx512"]),
         (&["run", "--raw", "--system", "B", "A"], &["--raw", "--system"]),
         (&["serve", "--port", "65536"], &["--port"]),
         (&["serve", "--port", "http"], &["--port"]),
@@ -145,7 +145,7 @@ fn a_wrong_log_filter_is_named() {
 fn devices_lists_the_tiers_of_this_machine() {
     let place = Place::new();
     let text = place.halite(&["devices"]).success();
-    for word in ["cpu", "portable", "avx512", "default", "not built into this program"] {
+    for word in ["cpu", "portable", "avx2", "avx-vnni", "avx512", "default", "not built into this program"] {
         assert!(text.contains(word), "{word} in {text}");
     }
     let reports = json(&place.halite(&["devices", "--json"]).success());

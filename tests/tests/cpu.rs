@@ -27,12 +27,14 @@ fn cpu(tier: Tier, threads: usize) -> Result<Cpu> {
     Cpu::new(Options::default().tier(tier).threads(threads))
 }
 
-fn avx512_cpu(threads: usize) -> Result<Option<Cpu>> {
-    Tier::avx512().map(|tier| cpu(tier, threads)).transpose()
+fn if_present(tier: Option<Tier>) -> Result<Option<Cpu>> {
+    tier.map(|tier| cpu(tier, 2)).transpose()
 }
 
 parity_tests!(invariant portable, cpu(Tier::PORTABLE, 2));
-parity_tests!(invariant avx512, if_present avx512_cpu(2));
+parity_tests!(invariant avx2, if_present if_present(Tier::avx2()));
+parity_tests!(invariant avx_vnni, if_present if_present(Tier::avx_vnni()));
+parity_tests!(invariant avx512, if_present if_present(Tier::avx512()));
 
 #[test]
 fn every_tier_gives_the_same_bits_for_any_number_of_threads() -> Verdict {
@@ -44,6 +46,16 @@ fn every_tier_gives_the_same_bits_for_any_number_of_threads() -> Verdict {
         }
     }
     Ok(())
+}
+
+/// They fuse the same operations and sum in the same order: a cluster of unlike machines gives one answer.
+#[test]
+fn the_tiers_that_fuse_give_the_same_bits() -> Verdict {
+    let fusing: Vec<_> = Tier::available().filter(|&tier| tier != Tier::PORTABLE).collect();
+    fusing.windows(2).try_for_each(|pair| {
+        invariance::across(&cpu(pair[0], 2)?, &cpu(pair[1], 2)?)
+            .map_err(|Fault(fault)| Fault(format!("{pair:?}: {fault}")))
+    })
 }
 
 #[test]

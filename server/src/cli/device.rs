@@ -43,6 +43,10 @@ pub(crate) enum TierChoice {
     Auto,
     /// Plain Rust, on every machine.
     Portable,
+    /// AVX2 with FMA.
+    Avx2,
+    /// AVX2 with AVX-VNNI.
+    AvxVnni,
     /// AVX-512 with VNNI.
     Avx512,
 }
@@ -53,6 +57,8 @@ impl TierChoice {
         match self {
             Self::Auto => Some(Tier::best()),
             Self::Portable => Some(Tier::PORTABLE),
+            Self::Avx2 => Tier::avx2(),
+            Self::AvxVnni => Tier::avx_vnni(),
             Self::Avx512 => Tier::avx512(),
         }
     }
@@ -67,9 +73,12 @@ impl DeviceArgs {
             bail!("the backend `{device}` is not built into this program yet; use --device cpu");
         }
         let Some(tier) = self.tier.tier() else {
+            let available: Vec<_> = Tier::available().map(Tier::name).collect();
+            let named = self.tier.to_possible_value().map(|value| value.get_name().to_owned());
             bail!(
-                "--tier avx512: this processor (or its operating system) has no AVX-512 with VNNI; \
-                 use --tier auto or --tier portable"
+                "--tier {}: this processor (or its operating system) does not have it; use --tier auto, or one of: {}",
+                named.unwrap_or_default(),
+                available.join(", ")
             );
         };
         let mut options = Options::default().tier(tier);

@@ -22,7 +22,7 @@ pub(crate) fn first_lanes(n: usize) -> Mask {
 /// longer slice holds beyond its first 16 elements is left alone.
 ///
 /// Each operation is exact or rounded once, to nearest even, and so agrees between the tiers to the last bit, with one
-/// exception: [`Isa::mul_add`] rounds once on AVX-512 and twice in the portable tier.
+/// exception: [`Isa::mul_add`] rounds twice in the portable tier and once in the others.
 pub(crate) trait Isa: Copy + Send + Sync + 'static {
     /// 16 lanes of `f32`.
     type F32: Copy;
@@ -71,7 +71,7 @@ pub(crate) trait Isa: Copy + Send + Sync + 'static {
     fn mul(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// `a / b`
     fn div(self, a: Self::F32, b: Self::F32) -> Self::F32;
-    /// `a * b + c`: fused on AVX-512, multiplied and then added in the portable tier.
+    /// `a * b + c`: multiplied and then added in the portable tier, fused in the others.
     fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
     /// [`Isa::mul_add`] in the lanes of `mask`, `c` as it is in the others.
     fn mul_add_masked(self, mask: Mask, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;

@@ -21,6 +21,8 @@
 
 pub(crate) mod activation;
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod isa;
 pub(crate) mod math;
@@ -28,6 +30,8 @@ mod portable;
 mod soft_cap;
 mod stored;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 pub(crate) use isa::{Isa, LANES, Mask, first_lanes};
@@ -46,8 +50,8 @@ pub(crate) trait Kernel {
 
 /// An instruction set that this machine has, chosen at run time.
 ///
-/// Results are the same to the last bit for the same tier; between tiers they differ by rounding, because AVX-512
-/// fuses multiply and add and the portable tier does not.
+/// Results are the same to the last bit for the same tier. The three tiers of x86-64 agree too; the portable one differs
+/// from them by rounding, because they fuse multiply and add and it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tier(Token);
 
@@ -55,42 +59,78 @@ pub struct Tier(Token);
 enum Token {
     Portable(Portable),
     #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2<false>),
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni(Avx2<true>),
+    #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+}
+
+/// The token of an instruction set that only x86-64 has, if this machine has it.
+macro_rules! detected {
+    ($token:ident, $isa:ty) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            <$isa>::detect().map(|token| Self(Token::$token(token)))
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            None
+        }
+    }};
 }
 
 impl Tier {
     /// Plain Rust, on every machine.
     pub const PORTABLE: Self = Self(Token::Portable(Portable));
 
+    /// The names of all tiers, slowest first, whether or not this machine has them.
+    pub const NAMES: [&str; 4] = ["portable", "avx2", "avx-vnni", "avx512"];
+
+    /// AVX2 with FMA and F16C, if this CPU and its operating system have it.
+    #[must_use]
+    pub fn avx2() -> Option<Self> {
+        detected!(Avx2, Avx2<false>)
+    }
+
+    /// AVX2 with AVX-VNNI, if this CPU and its operating system have it.
+    #[must_use]
+    pub fn avx_vnni() -> Option<Self> {
+        detected!(AvxVnni, Avx2<true>)
+    }
+
     /// AVX-512 with VNNI, if this CPU and its operating system have it.
     #[must_use]
     pub fn avx512() -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            Avx512::detect().map(|token| Self(Token::Avx512(token)))
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            None
-        }
+        detected!(Avx512, Avx512)
     }
 
     /// The fastest tier of this machine.
     #[must_use]
     pub fn best() -> Self {
-        Self::avx512().unwrap_or(Self::PORTABLE)
+        Self::available().last().unwrap_or(Self::PORTABLE)
     }
 
     /// Every tier of this machine, slowest first; tests go through all of them.
     pub fn available() -> impl Iterator<Item = Self> {
-        [Some(Self::PORTABLE), Self::avx512()].into_iter().flatten()
+        [Some(Self::PORTABLE), Self::avx2(), Self::avx_vnni(), Self::avx512()].into_iter().flatten()
     }
 
-    /// The tier's name: `portable` or `avx512`.
+    /// The tier of this name, one of [`Tier::NAMES`], if this machine has it.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::available().find(|tier| tier.name() == name)
+    }
+
+    /// The tier's name, one of [`Tier::NAMES`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
             Token::Portable(_) => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Token::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Token::AvxVnni(_) => "avx-vnni",
             #[cfg(target_arch = "x86_64")]
             Token::Avx512(_) => "avx512",
         }
@@ -100,6 +140,10 @@ impl Tier {
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Token::Portable(isa) => isa.call(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Token::Avx2(isa) => isa.call(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Token::AvxVnni(isa) => isa.call(kernel),
             #[cfg(target_arch = "x86_64")]
             Token::Avx512(isa) => isa.call(kernel),
         }
