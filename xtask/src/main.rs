@@ -2,6 +2,7 @@
 //!
 //! A new task is one variant of [`Task`], one arm of [`run`] and one file beside this one.
 
+mod aarch64;
 mod built;
 mod command;
 mod consumer;
@@ -58,6 +59,8 @@ enum Task {
     Deny,
     /// The security advisories of today for every dependency; needs their database from the network
     Advisories,
+    /// The portable tier for AArch64, under qemu; slow, and not part of `test`
+    Aarch64,
     /// Fuzz everything that is read from strangers (see fuzz/README.md); needs a C++ compiler
     Fuzz {
         /// Which targets; all where none is named
@@ -97,6 +100,7 @@ fn run(task: Task) -> Result<bool> {
             CARGO_DENY.build(&workspace)?;
             return deny::advisories(&workspace).map(|()| true);
         }
+        Task::Aarch64 => return aarch64::run(&workspace).map(|()| true),
         Task::Fuzz { targets, minutes } => return fuzz::run(&workspace, &targets, minutes),
     };
     let outcomes = runner::run(&workspace, &table, &selection);

@@ -39,7 +39,7 @@ fn component(root: &Path, name: &str, subcommand: &str) -> Result<()> {
 }
 
 /// A program of the system.
-struct Program {
+pub(crate) struct Program {
     name: &'static str,
     /// A call that only works where it is whole; it answers with one line.
     probe: &'static [&'static str],
@@ -82,6 +82,22 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
+/// What tests for AArch64 need on another machine.
+pub(crate) const AARCH64: &[Program] = &[
+    Program {
+        name: "qemu-aarch64",
+        probe: &["qemu-aarch64", "--version"],
+        purpose: "it runs programs for AArch64",
+        packages: "qemu-user",
+    },
+    Program {
+        name: "aarch64-linux-gnu-gcc",
+        probe: &["aarch64-linux-gnu-gcc", "--version"],
+        purpose: "it links programs for AArch64",
+        packages: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+    },
+];
+
 /// How to come by a program.
 #[derive(Debug, PartialEq, Eq)]
 enum Remedy {
@@ -106,7 +122,7 @@ fn remedy(program: &Program, apt: bool, administrator: bool) -> Remedy {
 }
 
 /// Checks for a program of the system.
-fn system(root: &Path, program: &Program) -> Result<()> {
+pub(crate) fn system(root: &Path, program: &Program) -> Result<()> {
     let Program { name, probe, purpose, packages } = program;
     let (command, arguments) = probe.split_first().context("a probe is a command")?;
     let probe = Invocation::new(command, arguments, purpose);
