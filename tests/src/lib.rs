@@ -10,6 +10,7 @@
 //! | [`poison`] | memory full of poison round every tensor |
 //! | [`random`] | the generator of random cases |
 //! | [`judge`] | comparisons |
+//! | [`Report`] | what a backend runs, how near it comes to its bounds, and what is wrong |
 //! | a family's module | its cases and its body |
 //! | [`invariance`] | batch invariance, for backends that claim it |
 //!
@@ -60,6 +61,7 @@ pub mod embedding;
 pub mod grouped;
 pub mod invariance;
 pub mod judge;
+mod ledger;
 pub mod linear;
 pub mod logits;
 mod macros;
@@ -69,6 +71,7 @@ pub mod oracle;
 pub mod poison;
 pub mod quantize;
 pub mod random;
+mod report;
 pub mod rope;
 mod run;
 pub mod sampling;
@@ -76,4 +79,5 @@ pub mod tolerance;
 pub mod top_k;
 
 pub use case::{Failure, Fault, Group, Shown, Verdict};
+pub use report::{GroupReport, Report, Worst};
 pub use run::{CASE_VARIABLE, Test, groups, repeat, run_test, suite};
