@@ -3,13 +3,14 @@
 use crate::{
     case::{Group, Verdict},
     judge::{judge, judge_quantised, refused, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     activation::{Activation, ActivationArgs, ActivationOut, ActivationSpec, Function, GateLayout, Glu},
 };
 
@@ -161,7 +162,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         ActivationOut::Float(&out.view)
     };
     let ran = device.activation(stream, ActivationArgs { spec, x: &x.view, out: target }.check()?);
-    if let Support::No(_) = device.activation_supports(spec) {
+    if denied(device.activation_supports(spec)) {
         unsupported("activation", ran)?;
         q.untouched(stream)?;
         scales.untouched(stream)?;

@@ -19,6 +19,7 @@ use crate::{
     cache::contents,
     case::{Fault, Group, Verdict, ensure},
     judge::{judge, same_bits, unsupported},
+    ledger::denied,
     oracle::{
         self,
         attention::{Int8, Sequence},
@@ -29,7 +30,7 @@ use crate::{
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     attention::{
         AttentionArgs, AttentionCapacity, AttentionCompute, AttentionPlan, AttentionSpec, AttentionStep,
         Mask, Sinks,
@@ -253,11 +254,11 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { spec, sequences, layer, .. } = case;
     let kv = &spec.kv;
     let stream = &mut device.stream()?;
-    if let Support::No(_) = device.cache_supports(kv) {
+    if denied(device.cache_supports(kv)) {
         return unsupported("cache", device.kv_cache(kv, 1));
     }
     let total: usize = sequences.iter().map(|sequence| sequence.0).sum();
-    if let Support::No(_) = device.attention_supports(spec) {
+    if denied(device.attention_supports(spec)) {
         let capacity = AttentionCapacity {
             max_tokens: 1,
             max_sequences: 1,

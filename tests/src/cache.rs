@@ -8,6 +8,7 @@ mod swap;
 use crate::{
     case::{Fault, Group, Verdict, ensure},
     judge::{judge_quantised, same_bits, unsupported},
+    ledger::denied,
     oracle::cache::{Blocks, Kind},
     poison::{Guarded, Layout, Region},
     random::Rng,
@@ -15,7 +16,7 @@ use crate::{
 };
 use halite_hal::Pending;
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     cache::{
         BlockCopies, BlockExport, BlockImport, CacheWriteArgs, KvCacheInfo, KvFormat, KvSpec, KvValues,
         LatentWriteArgs, SlotMapping, SlotPlan,
@@ -227,7 +228,7 @@ impl Written<'_> {
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { spec, blocks, slots, copies, layout, seed } = case;
     let stream = &mut device.stream()?;
-    if let Support::No(_) = device.cache_supports(spec) {
+    if denied(device.cache_supports(spec)) {
         return unsupported("cache", device.kv_cache(spec, *blocks));
     }
     let (cache, mut expected) = poisoned(device, stream, spec, *blocks)?;
@@ -299,7 +300,7 @@ fn moved<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
     for format in FORMATS {
         let spec = spec(2, 5, 3, DType::F32).with_value_head_dim(7).with_format(format);
-        if let Support::No(_) = device.cache_supports(&spec) {
+        if denied(device.cache_supports(&spec)) {
             continue;
         }
         let (from, mut source) = poisoned(device, stream, &spec, 2)?;
@@ -345,7 +346,7 @@ fn ranges<B: Backend>(device: &B) -> Verdict {
     ];
     for dtype in FLOATS {
         let spec = spec(1, 16, 2, dtype);
-        if let Support::No(_) = device.cache_supports(&spec) {
+        if denied(device.cache_supports(&spec)) {
             continue;
         }
         let (cache, mut expected) = poisoned(device, stream, &spec, 1)?;

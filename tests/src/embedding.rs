@@ -7,13 +7,14 @@ mod table;
 use crate::{
     case::{Group, Verdict},
     judge::{judge, refused, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable, TableFormat},
 };
 use table::{FORMATS, Table, fits};
@@ -122,7 +123,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let out = Guarded::<B>::output(stream, *output, &[ids.len(), *hidden], *layout)?;
     let args = EmbeddingArgs { spec: &spec, table: table.argument(), ids: &ids_tensor.view, out: &out.view };
     let ran = device.embedding(stream, args.check()?);
-    if let Support::No(_) = device.embedding_supports(&spec) {
+    if denied(device.embedding_supports(&spec)) {
         unsupported("embedding", ran)?;
         return out.untouched(stream);
     }

@@ -3,13 +3,14 @@
 use crate::{
     case::{Group, Verdict, ensure},
     judge::{judge, refused, unsupported},
+    ledger::denied,
     linear::{Case as Layer, Fill, Operand, Weights, integer_specs, specs},
     oracle::linear::{After, epilogue},
     poison::{Guarded, LAYOUTS, Layout, pattern},
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     activation::Activation,
     grouped::GroupedArgs,
     linear::{Activations, HostWeights, LinearSpec, WeightFormat},
@@ -131,7 +132,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let weights: Vec<Weights> = (0..count).map(|_| Weights::new(&mut rng, spec, Fill::Away)).collect();
     let mut packed = Vec::new();
     for weights in &weights {
-        if let Support::No(_) = device.grouped_supports(spec) {
+        if denied(device.grouped_supports(spec)) {
             let result = weights.with_host(|host| Ok(device.linear_pack(stream, host.check(spec)?)));
             return result.and_then(|result| unsupported("linear", result));
         }

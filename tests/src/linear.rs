@@ -15,12 +15,13 @@ pub(crate) use operands::{Operand, Weights};
 use crate::{
     case::{Group, Verdict},
     judge::{judge, unsupported},
+    ledger::denied,
     oracle::{self, linear::After},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support,
+    Backend, DType, Stream,
     activation::Activation,
     linear::{
         ActivationFormat, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES, OutputScale,
@@ -261,7 +262,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(case.seed);
     let weights = Weights::new(&mut rng, spec, case.fill);
-    if let Support::No(_) = device.linear_supports(spec) {
+    if denied(device.linear_supports(spec)) {
         let pack = |weights: HostWeights<'_>| device.linear_pack(stream, weights.check(spec)?);
         return unsupported("linear", weights.with_host(pack));
     }

@@ -5,13 +5,14 @@ mod errors;
 use crate::{
     case::{Group, Verdict, ensure},
     judge::{judge, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     sampling::{KINDS, Logits, logits},
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     sampling::{SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
 };
@@ -220,7 +221,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         .with_history(now.max_history.max(before.max_history))
         .with_biases(now.max_biases.max(before.max_biases));
     let planned = device.logits_plan(&spec, &capacity);
-    if let Support::No(_) = device.logits_supports(&spec) {
+    if denied(device.logits_supports(&spec)) {
         return unsupported("logits", planned);
     }
     let mut plan = planned?;

@@ -3,13 +3,14 @@
 use crate::{
     case::{Group, Verdict},
     judge::{judge, judge_quantised, refused, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     norm::{NormArgs, NormKind, NormOut, NormResidual, NormSpec},
 };
 
@@ -270,7 +271,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         },
     };
     let ran = device.norm(stream, args.check()?);
-    if let Support::No(_) = device.norm_supports(spec) {
+    if denied(device.norm_supports(spec)) {
         unsupported("norm", ran)?;
         q.untouched(stream)?;
         scales.untouched(stream)?;

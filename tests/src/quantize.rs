@@ -3,12 +3,13 @@
 use crate::{
     case::{Group, Verdict, ensure},
     judge::{judge_quantised, refused, unsupported},
+    ledger::denied,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     quantize::{QuantizeArgs, QuantizeSpec},
 };
 
@@ -145,7 +146,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let scales = Guarded::<B>::output(stream, DType::F32, &[rows], Layout::Dense)?;
     let args = QuantizeArgs { spec: &spec, x: &x.view, q: &q.view, scales: &scales.view };
     let ran = device.quantize(stream, args.check()?);
-    if let Support::No(_) = device.quantize_supports(&spec) {
+    if denied(device.quantize_supports(&spec)) {
         unsupported("quantize", ran)?;
         q.untouched(stream)?;
         return scales.untouched(stream);

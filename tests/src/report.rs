@@ -103,9 +103,10 @@ impl Report {
         text += "|---|---|---|---|---|---|---|\n";
         for group in &self.groups {
             let GroupReport { family, group: name, cases, native, composed, refused, .. } = group;
-            let worst = group.worst.as_ref().map_or_else(String::new, |worst| {
-                format!("{:.3} in `{}`", worst.share, worst.case)
-            });
+            let worst = group
+                .worst
+                .as_ref()
+                .map_or_else(String::new, |worst| format!("{:.3} in `{}`", worst.share, worst.case));
             let wrong = group.failures.len();
             _ = writeln!(
                 text,

@@ -6,13 +6,14 @@ mod write;
 use crate::{
     case::{Group, Verdict},
     judge::{judge, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, Layout, Region},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     rope::{Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Turns, Yarn, YarnBounds},
 };
 
@@ -299,7 +300,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { spec, heads, layout, seed, .. } = case;
     let stream = &mut device.stream()?;
     let planned = device.rope_plan(spec, case.tokens() + 2);
-    if let Support::No(_) = device.rope_supports(spec) {
+    if denied(device.rope_supports(spec)) {
         return unsupported("rope", planned);
     }
     let mut plan = planned?;

@@ -8,13 +8,14 @@ mod verify;
 use crate::{
     case::{Group, Verdict, ensure},
     judge::{judge, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     sampling::{SamplingArgs, SamplingParams, SamplingSpec, SamplingStep},
 };
 
@@ -171,7 +172,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let spec = SamplingSpec::new(*vocabulary);
     let stream = &mut device.stream()?;
     let planned = device.sampling_plan(&spec, rows.len() + 2);
-    if let Support::No(_) = device.sampling_supports(&spec) {
+    if denied(device.sampling_supports(&spec)) {
         return unsupported("sampling", planned);
     }
     let mut plan = planned?;

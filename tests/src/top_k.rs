@@ -3,13 +3,14 @@
 use crate::{
     case::{Group, Verdict, ensure},
     judge::{judge, refused, same_bits, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout, encode},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     top_k::{TopKArgs, TopKOrder, TopKSpec},
 };
 
@@ -132,7 +133,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let ids = Guarded::<B>::output(stream, DType::I32, &kept, *layout)?;
     let args = TopKArgs { spec, x: &guarded.view, values: &found.view, ids: &ids.view };
     let ran = device.top_k(stream, args.check()?);
-    if let Support::No(_) = device.top_k_supports(spec) {
+    if denied(device.top_k_supports(spec)) {
         unsupported("top_k", ran)?;
         found.untouched(stream)?;
         return ids.untouched(stream);

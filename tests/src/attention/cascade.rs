@@ -5,13 +5,14 @@ use super::{Fill, Filled, Tokens, fill};
 use crate::{
     case::{Fault, Verdict, ensure},
     judge::{judge, unsupported},
+    ledger::denied,
     oracle::attention::{Partial, Sequence, attend, merge},
     poison::{Guarded, Layout, stored},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     attention::{
         AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionPart,
         AttentionSpec, AttentionStep, Mask, Sinks,
@@ -110,7 +111,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &CascadeCase) -> Verdict {
     let capacity =
         AttentionCapacity { max_tokens: 1, max_sequences: 1, max_blocks_per_sequence: 1, cache_blocks: 1 };
     for spec in [spec, &of_prefix] {
-        if let Support::No(_) = device.attention_supports(spec) {
+        if denied(device.attention_supports(spec)) {
             return unsupported("attention", device.attention_plan(spec, &capacity));
         }
     }
@@ -160,7 +161,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &CascadeCase) -> Verdict {
     let args =
         AttentionMergeArgs { spec: &merging, parts: &parts, out: &out.view, log_sum_exp: Some(&lse.view) };
     let merged = device.attention_merge(stream, args.check()?);
-    if let Support::No(_) = device.attention_merge_supports(&merging) {
+    if denied(device.attention_merge_supports(&merging)) {
         return unsupported("attention_merge", merged);
     }
     merged?;

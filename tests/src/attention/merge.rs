@@ -3,13 +3,14 @@
 use crate::{
     case::{Shown, Verdict},
     judge::{judge, refused, unsupported},
+    ledger::denied,
     oracle::attention::{Partial, merge},
     poison::{Guarded, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     attention::{AttentionMergeArgs, AttentionMergeSpec, AttentionPart},
 };
 
@@ -96,7 +97,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &MergeCase) -> Verdict {
     let log_sum_exp = case.log_sum_exp.then_some(&log.view);
     let args = AttentionMergeArgs { spec, parts: &parts, out: &out.view, log_sum_exp };
     let ran = device.attention_merge(stream, args.check()?);
-    if let Support::No(_) = device.attention_merge_supports(spec) {
+    if denied(device.attention_merge_supports(spec)) {
         return unsupported("attention_merge", ran);
     }
     ran?;

@@ -3,6 +3,7 @@
 use super::{Written, compare, place, poisoned};
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
+    ledger::denied,
     oracle::cache::{Blocks, Kind},
     poison::{Guarded, Layout},
     quantize::{Row, row},
@@ -10,7 +11,7 @@ use crate::{
     tolerance::{Bound, U, quantised},
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     cache::{BlockCopies, CacheWriteArgs, KvCacheInfo, KvFormat, KvSpec},
 };
 
@@ -48,7 +49,7 @@ fn write<B: Backend>(
 }
 
 fn supported<B: Backend>(device: &B, spec: &KvSpec) -> bool {
-    !matches!(device.cache_supports(spec), Support::No(_))
+    !denied(device.cache_supports(spec))
 }
 
 /// A backend with IEEE division writes the documented F32 formula to the bit.

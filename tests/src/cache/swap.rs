@@ -4,11 +4,12 @@ use super::{FORMATS, compare, poisoned, spec};
 use crate::{
     case::{Fault, Shown, Verdict},
     judge::refused,
+    ledger::denied,
     oracle::cache::Blocks,
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     cache::{BlockImport, BlockTransfer, KvFormat, KvSpec},
 };
 
@@ -46,7 +47,7 @@ fn there_and_back<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
     for format in FORMATS {
         let spec = spec(2, 5, 3, DType::F32).with_value_head_dim(7).with_format(format);
-        if let Support::No(_) = device.cache_supports(&spec) {
+        if denied(device.cache_supports(&spec)) {
             continue;
         }
         // The other cache has another number of blocks.
@@ -99,7 +100,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         base().with_dtype(DType::F16),
         base().with_format(KvFormat::Int8PerTokenHead),
     ] {
-        if let Support::No(_) = device.cache_supports(&other) {
+        if denied(device.cache_supports(&other)) {
             continue;
         }
         let other = device.kv_cache(&other, 3)?;

@@ -3,13 +3,14 @@
 use crate::{
     case::Verdict,
     judge::{judge, refused, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     embedding::{L2NormalizeArgs, L2NormalizeSpec, MIN_EPS},
 };
 
@@ -81,7 +82,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let (x, x_values) = Guarded::<B>::input(stream, spec.dtype, &values, &dims, *layout)?;
     let out = Guarded::<B>::output(stream, spec.dtype, &dims, *layout)?;
     let ran = device.l2_normalize(stream, L2NormalizeArgs { spec, x: &x.view, out: &out.view }.check()?);
-    if let Support::No(_) = device.l2_normalize_supports(spec) {
+    if denied(device.l2_normalize_supports(spec)) {
         unsupported("l2_normalize", ran)?;
         return out.untouched(stream);
     }

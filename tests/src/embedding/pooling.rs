@@ -3,13 +3,14 @@
 use crate::{
     case::Verdict,
     judge::{judge, refused, unsupported},
+    ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     embedding::{CuSeqlens, PoolArgs, Pooling, PoolingSpec},
 };
 
@@ -69,7 +70,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let stream = &mut device.stream()?;
     let (starts, tokens): (_, usize) = (cu_seqlens(lengths), lengths.iter().sum());
     let planned = device.pooling_plan(spec, lengths.len() + 1, tokens + 1);
-    if let Support::No(_) = device.pooling_supports(spec) {
+    if denied(device.pooling_supports(spec)) {
         return unsupported("pool", planned);
     }
     let mut plan = planned?;

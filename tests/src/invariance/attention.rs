@@ -4,11 +4,12 @@ use crate::{
     attention::{COMPUTES, Fill, Filled, Tokens, fill},
     case::{Fault, Shown, Verdict},
     judge::same_bits,
+    ledger::denied,
     poison::{Guarded, Layout},
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     attention::{
         AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionPart,
         AttentionSpec, AttentionStep, Mask, Sinks, alibi_slopes,
@@ -62,8 +63,7 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
         specs.push(if split == 256 { biased } else { biased.with_mask(Mask::Sliding { window: chunk }) });
     }
     let runs = |spec: &AttentionSpec| {
-        !matches!(device.cache_supports(&spec.kv), Support::No(_))
-            && !matches!(device.attention_supports(spec), Support::No(_))
+        !denied(device.cache_supports(&spec.kv)) && !denied(device.attention_supports(spec))
     };
     specs.into_iter().filter(runs).collect()
 }
@@ -235,7 +235,7 @@ fn merge<B: Backend>(
 
 fn merge_specs<B: Backend>(device: &B) -> Vec<AttentionMergeSpec> {
     let specs = [DType::F32, DType::F16].map(|dtype| AttentionMergeSpec::new().with_dtype(dtype));
-    let runs = |spec: &AttentionMergeSpec| !matches!(device.attention_merge_supports(spec), Support::No(_));
+    let runs = |spec: &AttentionMergeSpec| !denied(device.attention_merge_supports(spec));
     specs.into_iter().filter(runs).collect()
 }
 

@@ -3,12 +3,13 @@
 use super::rows::{ROWS, same_rows};
 use crate::{
     case::Verdict,
+    ledger::denied,
     linear::lora::{Adapters, Case},
     poison::{Guarded, Layout},
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     linear::{LoraArgs, LoraStep, WeightFormat},
 };
 
@@ -27,7 +28,7 @@ pub(super) fn rows<B: Backend>(device: &B) -> Verdict {
         layout: Layout::Dense,
         seed: 11,
     };
-    if let Support::No(_) = device.lora_supports(&case.spec()) {
+    if denied(device.lora_supports(&case.spec())) {
         return Ok(());
     }
     let all = Adapters::<B>::new(device, stream, &mut rng, &case)?;

@@ -4,6 +4,7 @@ use crate::{
     case::{Fault, Shown, Verdict, ensure},
     embedding::pooling::{POOLINGS, cu_seqlens},
     judge::same_bits,
+    ledger::denied,
     linear::{Case, Fill, Operand, Weights, group_wise, integer_specs, specs},
     oracle,
     poison::{Guarded, Layout},
@@ -12,7 +13,7 @@ use crate::{
 };
 use halite_hal::Pending;
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     activation::{Activation, ActivationArgs, ActivationOut, Function},
     embedding::{CuSeqlens, L2NormalizeArgs, L2NormalizeSpec, PoolArgs, PoolingSpec},
     linear::{ActivationFormat, Epilogue, LinearArgs, LinearSpec, WeightFormat},
@@ -88,7 +89,7 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
         .chain(group_wise::specs(256, 17))
         .chain(gated_groups)
         .chain([row_groups])
-        .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
+        .filter(|spec| !denied(device.linear_supports(spec)))
         .collect()
 }
 

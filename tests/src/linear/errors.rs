@@ -3,10 +3,11 @@
 use crate::{
     case::{Shown, Verdict},
     judge::{refused, unsupported},
+    ledger::denied,
     poison::{Guarded, Layout},
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     activation::Activation,
     linear::{
         ActivationFormat, Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES,
@@ -214,12 +215,12 @@ fn quantized_args<B: Backend>(device: &B) -> Verdict {
         .with_outliers(2, DType::Bf16);
     let plain = HostWeights::Int8PerChannel { q: &[1; 160], scales: &[1.0; 4] };
     let weights = HostWeights::WithOutliers { weights: &plain, columns: &[3, 39], values: &[0.0; 8] };
-    if let Support::No(_) = device.linear_supports(&spec) {
+    if denied(device.linear_supports(&spec)) {
         return unsupported("linear", device.linear_pack(stream, weights.check(&spec)?));
     }
     let packed = device.linear_pack(stream, weights.check(&spec)?)?;
     let groups = LinearSpec::w8a8(40, 4).with_activation_format(ActivationFormat::Int8PerGroup { size: 32 });
-    if let Support::No(_) = device.linear_supports(&groups) {
+    if denied(device.linear_supports(&groups)) {
         return unsupported("linear", device.linear_pack(stream, plain.check(&groups)?));
     }
     let grouped = device.linear_pack(stream, plain.check(&groups)?)?;
@@ -266,7 +267,7 @@ fn output_scales<B: Backend>(device: &B) -> Verdict {
     let of = |output| LinearSpec::float(3, 4, WeightFormat::F32).with_output(output);
     let (mut pack, weights) = (Vec::new(), HostWeights::F32(&[1.0; 12]));
     for spec in [of(DType::I8), of(DType::U8), of(DType::F32)] {
-        if let Support::No(_) = device.linear_supports(&spec) {
+        if denied(device.linear_supports(&spec)) {
             return unsupported("linear", device.linear_pack(stream, weights.check(&spec)?));
         }
         pack.push(device.linear_pack(stream, weights.check(&spec)?)?);

@@ -4,13 +4,14 @@
 use crate::{
     case::Verdict,
     judge::{judge, unsupported},
+    ledger::denied,
     poison::{Guarded, LAYOUTS, Layout, stored},
     random::Rng,
     tolerance::Bound,
 };
 use half::{bf16, f16};
 use halite_kernels::{
-    Backend, DType, Stream, Support,
+    Backend, DType, Stream,
     linear::{Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, WeightFormat},
 };
 
@@ -86,7 +87,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         _ => HostWeights::Int8PerChannel { q: &q, scales: &scales },
     };
     let packed = device.linear_pack(stream, host.check(spec)?);
-    if let Support::No(_) = device.linear_supports(spec) {
+    if denied(device.linear_supports(spec)) {
         return unsupported("linear", packed);
     }
     let packed = packed?;

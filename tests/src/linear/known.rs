@@ -4,12 +4,13 @@ use super::{Case, body, integer_specs};
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::{judge, refused, same_bits, unsupported},
+    ledger::denied,
     poison::{Guarded, LAYOUTS, Layout},
     tolerance::Bound,
 };
 use half::f16;
 use halite_kernels::{
-    Backend, DType, Stream, Support, Tensor,
+    Backend, DType, Stream, Tensor,
     linear::{
         ActivationFormat, Activations, Epilogue, HostWeights, LinearArgs, LinearSpec, MAX_INT8_IN_FEATURES,
         OutputScale, Quantized, WeightFormat,
@@ -66,7 +67,7 @@ impl Direct<'_> {
     }
 
     fn gives<B: Backend>(&self, device: &B, expected: &[f64]) -> Verdict {
-        if let Support::No(_) = device.linear_supports(&self.spec) {
+        if denied(device.linear_supports(&self.spec)) {
             let stream = &mut device.stream()?;
             return unsupported("linear", device.linear_pack(stream, self.weights.check(&self.spec)?));
         }
@@ -146,7 +147,7 @@ fn beyond_f16<B: Backend>(device: &B) -> Verdict {
     let spec = LinearSpec::float(3072, 1, WeightFormat::F16).with_activations(DType::F16);
     let weights = vec![f16::from_f32(4.0); 3072];
     let packed = device.linear_pack(stream, HostWeights::F16(&weights).check(&spec)?);
-    if let Support::No(_) = device.linear_supports(&spec) {
+    if denied(device.linear_supports(&spec)) {
         return unsupported("linear", packed);
     }
     let packed = packed?;
@@ -172,7 +173,7 @@ fn tiny_scales<B: Backend>(device: &B) -> Verdict {
     tiny.gives(device, &[640_000.0 * f64::from(f32::MIN_POSITIVE)])?;
     let spec = LinearSpec::w8a8(64, 1).with_activation_format(ActivationFormat::Int8PerGroup { size: 32 });
     let scales = [1e-23, f32::MIN_POSITIVE];
-    if let Support::No(_) = device.linear_supports(&spec) {
+    if denied(device.linear_supports(&spec)) {
         return unsupported("linear", device.linear_pack(&mut device.stream()?, weights.check(&spec)?));
     }
     let got = Direct { spec, scales: &scales, ..tiny }.run(device)?;

@@ -4,13 +4,14 @@ use super::{FLOAT_WEIGHTS, FLOATS, Fill, operands::Weights};
 use crate::{
     case::{Fault, Verdict, ensure},
     judge::{judge, refused, unsupported},
+    ledger::denied,
     oracle::lora::{Adapter, row},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support,
+    Backend, DType, Stream,
     activation::Activation,
     linear::{LinearSpec, LoraAdapter, LoraArgs, LoraPlan, LoraSpec, LoraStep, WeightFormat},
 };
@@ -148,7 +149,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(case.seed);
     let plan = device.lora_plan(&spec, rows.max(1));
-    if let Support::No(_) = device.lora_supports(&spec) {
+    if denied(device.lora_supports(&spec)) {
         return unsupported("lora", plan);
     }
     let mut plan = plan?;

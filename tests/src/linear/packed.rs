@@ -4,11 +4,12 @@ use super::{Case, Operand, Weights, group_wise, integer_specs, specs};
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::same_bits,
+    ledger::denied,
     poison::{Guarded, Layout},
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Error, Stream, Support,
+    Backend, DType, Error, Stream,
     activation::Activation,
     linear::{Epilogue, GroupOffset, LinearArgs, LinearSpec, WeightFormat},
 };
@@ -39,7 +40,7 @@ fn supported<B: Backend>(device: &B) -> Vec<LinearSpec> {
         .chain(integers)
         .chain(groups)
         .chain(gated_groups)
-        .filter(|spec| !matches!(device.linear_supports(spec), Support::No(_)))
+        .filter(|spec| !denied(device.linear_supports(spec)))
         .collect()
 }
 

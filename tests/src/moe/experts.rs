@@ -4,6 +4,7 @@ use super::permutation::{Loads, ids};
 use crate::{
     case::{Fault, Verdict},
     judge::{judge, unsupported},
+    ledger::denied,
     linear::{Fill, Weights},
     oracle::moe::experts::{self as oracle, Layer, Network},
     poison::{Guarded, Layout},
@@ -11,7 +12,7 @@ use crate::{
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support,
+    Backend, DType, Stream,
     linear::LinearSpec,
     moe::{ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, SharedWeights},
 };
@@ -104,7 +105,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let mut rng = Rng::new(case.seed);
     // Room for more tokens: what an earlier step left there must not be used.
     let planned = device.moe_plan(spec, tokens + 3);
-    if let Support::No(_) = device.moe_supports(spec) {
+    if denied(device.moe_supports(spec)) {
         return unsupported("moe", planned);
     }
     let plan = planned?;

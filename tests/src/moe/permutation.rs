@@ -3,13 +3,14 @@
 use crate::{
     case::{Fault, Verdict, ensure},
     judge::judge,
+    ledger::denied,
     oracle::moe::permutation::{Sorted, combined, sorted},
     poison::{Guarded, LAYOUTS, Layout, pattern},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Support,
+    Backend, DType,
     linear::{ActivationFormat, Activations},
     moe::{CombineArgs, DispatchArgs, LocalExperts},
 };
@@ -181,7 +182,7 @@ impl<B: Backend> Operand<B> {
 
 pub(super) fn dispatch<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { format, local, top_k, tokens, hidden, layout, .. } = *case;
-    if let Support::No(_) = device.permutation_supports(format) {
+    if denied(device.permutation_supports(format)) {
         return Ok(());
     }
     let stream = &mut device.stream()?;
@@ -248,7 +249,7 @@ pub(super) fn dispatch<B: Backend>(device: &B, case: &Case) -> Verdict {
 
 pub(super) fn combine<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { format, local, top_k, tokens, hidden, layout, .. } = *case;
-    if let Support::No(_) = device.permutation_supports(format) {
+    if denied(device.permutation_supports(format)) {
         return Ok(());
     }
     let stream = &mut device.stream()?;

@@ -3,13 +3,14 @@
 use crate::{
     case::{Fault, Verdict},
     judge::{judge, unsupported},
+    ledger::denied,
     oracle::moe::routing::Router,
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType, Stream, Support,
+    Backend, DType, Stream,
     moe::{GroupScore, RoutingArgs, RoutingSpec, Scoring},
 };
 
@@ -231,7 +232,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         weights: &weights.view,
     };
     let ran = device.route(stream, args.check()?);
-    if let Support::No(_) = device.routing_supports(spec) {
+    if denied(device.routing_supports(spec)) {
         unsupported("routing", ran)?;
         return ids.untouched(stream);
     }

@@ -4,12 +4,13 @@ use super::{Case as Rotation, STYLES, every_scaling, update};
 use crate::{
     case::Verdict,
     judge::{same_bits, unsupported},
+    ledger::denied,
     poison::{Guarded, Region},
     random::Rng,
 };
 use halite_hal::Pending;
 use halite_kernels::{
-    Backend, DType, Support, Tensor,
+    Backend, DType, Tensor,
     cache::{BlockExport, BlockImport, CacheWriteArgs, KvFormat, KvSpec, SlotMapping},
     rope::{Direction, RopeArgs, RopeSpec, RopeWriteArgs},
 };
@@ -98,11 +99,11 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let (spec, tokens) = (&rotation.spec, rotation.tokens());
     let stream = &mut device.stream()?;
     let planned = device.rope_plan(spec, tokens + 2);
-    if let Support::No(_) = device.rope_supports(spec) {
+    if denied(device.rope_supports(spec)) {
         return unsupported("rope", planned);
     }
     let (mut plan, made) = (planned?, device.kv_cache(kv, BLOCKS).map(drop));
-    if let Support::No(_) = device.cache_supports(kv) {
+    if denied(device.cache_supports(kv)) {
         return unsupported("cache", made);
     }
     update(device, stream, &mut plan, rotation)?;

@@ -4,13 +4,14 @@ use super::{KINDS, Logits, logits};
 use crate::{
     case::{Verdict, ensure},
     judge::unsupported,
+    ledger::denied,
     oracle,
     oracle::sampling::verify::{Drafted, outcomes},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
 };
 use halite_kernels::{
-    Backend, DType, Support, Tensor,
+    Backend, DType, Tensor,
     sampling::{
         DraftProbabilities, ProbabilityArgs, SamplingArgs, SamplingParams, SamplingSpec, SamplingStep,
         VerifyArgs, VerifyCapacity, VerifyStep,
@@ -115,7 +116,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let stream = &mut device.stream()?;
     let drafted: usize = requests.iter().map(|request| request.0).sum();
     let planned = device.verify_plan(&spec, &VerifyCapacity::new(requests.len() + 1, drafted + 3));
-    if let Support::No(_) = device.sampling_supports(&spec) {
+    if denied(device.sampling_supports(&spec)) {
         return unsupported("sampling", planned);
     }
     let mut plan = planned?;
