@@ -156,7 +156,18 @@ fn what_is_not_built_in_is_named() {
     let text = |text: &str| Value::Str(text.to_owned());
     refused(|model| model.set("general.architecture", text("mamba")), &["mamba", "llama"]);
     refused(|model| model.set("llama.rope.scaling.type", text("yarn")), &["yarn", "rope.scaling.type"]);
-    refused(|model| model.set("llama.expert_count", Value::U32(8)), &["llama.expert_count"]);
+    refused(|model| model.set("llama.expert_count", Value::U32(8)), &["llama.expert_used_count"]);
+    let experts = |model: &mut TinyModel, key: &str, value| {
+        model.set("llama.expert_count", Value::U32(8));
+        model.set("llama.expert_used_count", Value::U32(2));
+        model.set(&format!("llama.{key}"), Value::U32(value));
+    };
+    refused(|model| experts(model, "expert_used_count", 9), &["llama.expert_used_count", "1 to 8"]);
+    refused(|model| experts(model, "expert_count", 1 << 20), &["llama.expert_count"]);
+    refused(|model| experts(model, "expert_shared_count", 1), &["llama.expert_shared_count"]);
+    refused(|model| experts(model, "expert_gating_func", 2), &["llama.expert_gating_func"]);
+    refused(|model| experts(model, "expert_group_count", 4), &["llama.expert_group_count"]);
+    refused(|model| experts(model, "expert_count", 8), &["blk.0.ffn_gate_inp.weight"]);
     refused(|model| model.set("llama.attention.value_length", Value::U32(16)), &["value_length"]);
 }
 

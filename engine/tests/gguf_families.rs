@@ -11,6 +11,7 @@ use halite_engine::gguf::GgufFile;
 use halite_engine::model_file::{ModelFile, ModelFolder};
 use halite_engine::safetensors::SafetensorsFolder;
 use halite_engine::{Engine, EngineOptions, WeightsFormat};
+use halite_kernels::moe::RouterWeights;
 use support::checkpoints::{checkpoint, expected_logits, tokens};
 use support::cpu;
 use support::tiny_model::{TinyModel, TinyTensor, Value};
@@ -39,6 +40,7 @@ fn name(name: &str, gemma: bool) -> String {
         "self_attn.k_norm" => "attn_k_norm",
         "post_attention_layernorm" if gemma => "post_attention_norm",
         "pre_feedforward_layernorm" | "post_attention_layernorm" => "ffn_norm",
+        "mlp.gate" | "block_sparse_moe.gate" => "ffn_gate_inp",
         "mlp.gate_proj" => "ffn_gate",
         "mlp.up_proj" => "ffn_up",
         "mlp.down_proj" => "ffn_down",
@@ -46,6 +48,32 @@ fn name(name: &str, gemma: bool) -> String {
         other => panic!("{other}"),
     };
     format!("blk.{layer}.{rest}.{kind}")
+}
+
+/// The tensor of all experts that a tensor of one belongs to, and which expert it is.
+fn expert_name(name: &str) -> Option<(String, usize)> {
+    let (layer, rest) = name.strip_prefix("model.layers.")?.split_once('.')?;
+    let (_, rest) = rest.split_once(".experts.")?;
+    let (expert, part) = rest.strip_suffix(".weight")?.split_once('.')?;
+    let part = match part {
+        "w1" | "gate_proj" => "gate",
+        "w3" | "up_proj" => "up",
+        "w2" | "down_proj" => "down",
+        other => panic!("{other}"),
+    };
+    Some((format!("blk.{layer}.ffn_{part}_exps.weight"), expert.parse().unwrap()))
+}
+
+/// Puts an expert's matrix into the tensor of all, which grows as far as it has to.
+fn stack(model: &mut TinyModel, name: String, expert: usize, shape: &[usize], values: &[f32]) {
+    let empty = TinyTensor { shape: [&[0], shape].concat(), values: Vec::new() };
+    let all = model.tensors.entry(name).or_insert(empty);
+    let end = (expert + 1) * values.len();
+    if all.values.len() < end {
+        all.values.resize(end, f32::NAN);
+        all.shape[0] = expert + 1;
+    }
+    all.values[end - values.len()..end].copy_from_slice(values);
 }
 
 /// Rows of each head from halves to pairs.
@@ -98,8 +126,23 @@ fn gguf(folder: &str, architecture: &str) -> TinyModel {
     if let Some(window) = config.attention_kinds.iter().find_map(|kind| kind.window) {
         model.set(&format!("{architecture}.attention.sliding_window"), Value::U32(window as u32));
     }
+    if let Some(routing) = &config.experts {
+        for (key, value) in [
+            ("expert_count", routing.experts),
+            ("expert_used_count", routing.top_k),
+            ("expert_feed_forward_length", config.ffn),
+        ] {
+            model.set(&format!("{architecture}.{key}"), Value::U32(value as u32));
+        }
+        let renormalized = routing.weights == RouterWeights::Renormalized;
+        model.set(&format!("{architecture}.expert_weights_norm"), Value::Bool(renormalized));
+    }
     let tensors = SafetensorsFolder::open(checkpoint(folder)).unwrap();
     for tensor in tensors.tensors() {
+        if let Some((name, expert)) = expert_name(tensor.name()) {
+            stack(&mut model, name, expert, tensor.shape(), &tensor.to_f32().unwrap());
+            continue;
+        }
         let mut values = tensor.to_f32().unwrap();
         let is_rotated = tensor.name().contains("q_proj") || tensor.name().contains("k_proj");
         if llama && is_rotated {
@@ -135,6 +178,8 @@ fn logits_are_those_of_transformers() {
         ("llama2", "llama", 72),
         ("smollm2", "llama", 72),
         ("mistral", "llama", 72),
+        ("mixtral", "llama", 72),
+        ("qwen3-moe", "qwen3moe", 72),
         // Windows of some layers only have no key here: rows that windows show everything to.
         ("qwen2", "qwen2", 16),
         ("qwen3", "qwen3", 72),

@@ -67,7 +67,7 @@ fn chunks_of_a_prompt_change_no_bit() {
 /// Kept as BF16, the weights of a BF16 checkpoint are exactly the file's.
 #[test]
 fn bf16_checkpoints_lose_nothing_as_bf16() {
-    for name in ["llama3", "qwen2", "qwen3", "smollm2", "gemma2", "gemma3"] {
+    for name in ["llama3", "mixtral", "qwen2", "qwen3", "qwen3-moe", "smollm2", "gemma2", "gemma3"] {
         let options = EngineOptions::new().weights(WeightsFormat::Bf16).kv_dtype(DType::F32);
         let found = difference(name, &options, Tier::best());
         assert!(found < 1e-3, "{name}: {found:e}");

@@ -1,8 +1,10 @@
 //! The decoder's working memory: allocated once for the largest step, narrowed to each.
 
+use super::plans::no_experts;
 use crate::model_file::ModelConfig;
 use crate::{Result, WeightsFormat};
 use halite_kernels::linear::Activations;
+use halite_kernels::moe::RoutingSpec;
 use halite_kernels::norm::NormOut;
 use halite_kernels::{Backend, DType, Tensor};
 
@@ -85,6 +87,41 @@ pub(super) struct Buffers<B: Backend> {
     pub(super) ffn_act_input: Input<B>,
     /// What attention or feed-forward gives before its norm: F32 `[tokens, hidden]`. Of models that have such norms.
     pub(super) branch: Option<Tensor<B>>,
+    /// Of mixtures of experts.
+    pub(super) experts: Option<ExpertBuffers<B>>,
+}
+
+/// What a mixture of experts works in, beside its plan; the first dimension is the step's tokens.
+pub(super) struct ExpertBuffers<B: Backend> {
+    /// What the norm gives, F32 whatever the weights are: `[tokens, hidden]`.
+    pub(super) normed: Tensor<B>,
+    /// F32 `[tokens, experts]`.
+    pub(super) logits: Tensor<B>,
+    /// I32 `[tokens, per_token]`.
+    pub(super) ids: Tensor<B>,
+    /// F32 `[tokens, per_token]`.
+    pub(super) weights: Tensor<B>,
+}
+
+impl<B: Backend> ExpertBuffers<B> {
+    fn new(device: &B, hidden: usize, routing: &RoutingSpec, tokens: usize) -> Result<Self> {
+        let chosen = [tokens, routing.top_k];
+        Ok(Self {
+            normed: Tensor::new(device, DType::F32, &[tokens, hidden])?,
+            logits: Tensor::new(device, DType::F32, &[tokens, routing.experts])?,
+            ids: Tensor::new(device, DType::I32, &chosen)?,
+            weights: Tensor::new(device, DType::F32, &chosen)?,
+        })
+    }
+
+    fn narrow(&self, tokens: usize) -> Result<Self> {
+        Ok(Self {
+            normed: self.normed.narrow(0, 0..tokens)?,
+            logits: self.logits.narrow(0, 0..tokens)?,
+            ids: self.ids.narrow(0, 0..tokens)?,
+            weights: self.weights.narrow(0, 0..tokens)?,
+        })
+    }
 }
 
 impl<B: Backend> Buffers<B> {
@@ -111,7 +148,17 @@ impl<B: Backend> Buffers<B> {
             ffn_act_input: Input::of(device, format, &ffn_act)?,
             ffn_act,
             branch: config.post_norms.then(|| f32(config.hidden)).transpose()?,
+            experts: config
+                .experts
+                .as_ref()
+                .map(|routing| ExpertBuffers::new(device, config.hidden, routing, tokens))
+                .transpose()?,
         })
+    }
+
+    /// What experts work in.
+    pub(super) fn of_experts(&self) -> Result<&ExpertBuffers<B>> {
+        self.experts.as_ref().ok_or_else(|| no_experts().into())
     }
 
     /// The first `tokens` rows of everything.
@@ -129,6 +176,7 @@ impl<B: Backend> Buffers<B> {
             ffn_act: rows(&self.ffn_act)?,
             ffn_act_input: self.ffn_act_input.narrow(tokens)?,
             branch: self.branch.as_ref().map(rows).transpose()?,
+            experts: self.experts.as_ref().map(|experts| experts.narrow(tokens)).transpose()?,
         })
     }
 }

@@ -8,6 +8,7 @@
 //!     residual = hidden + post_norm(attention(q, cache) · W_oᵀ)
 //!     n = norm(residual)
 //!     hidden = residual + post_norm((act(n · W_gateᵀ) · (n · W_upᵀ)) · W_downᵀ)
+//!         or, of experts, residual + Σ share · (act(n · W_gateᵀ) · (n · W_upᵀ)) · W_downᵀ over those that n chooses
 //! logits = soft_cap(norm(hidden[wanted rows]) · W_outputᵀ)
 //! ```
 //!
@@ -63,15 +64,13 @@ impl<B: Backend> Decoder<B> {
         let mut stream = device.stream()?;
         device.cache_supports(&capacity.kv).require("cache", &device, &capacity.kv)?;
         let cache = device.kv_cache(&capacity.kv, capacity.kv_blocks)?;
-        let plans = Plans::new(&device, &cache, &config, &capacity)?;
+        let plans = Plans::new(&device, &cache, &config, &capacity, format)?;
         let buffers = Buffers::new(&device, &config, format, max_tokens)?;
         let output = OutputBuffers::new(&device, &config, format.output_layer(), capacity.max_output_rows)?;
         let weights = Weights::load(&device, &mut stream, file, &config, format, progress)?;
 
         let layers = weights.layers.iter();
-        let linears =
-            layers.flat_map(|layer| [&layer.qkv, &layer.attention_out, &layer.gate_up, &layer.down]);
-        let largest = linears.map(|packed| device.linear_workspace(packed, max_tokens)).max().unwrap_or(0);
+        let largest = layers.map(|layer| layer.workspace(&device, &plans, max_tokens)).max().unwrap_or(0);
         let last = device.linear_workspace(&weights.output, capacity.max_output_rows);
         let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention)).max();
         stream.reserve(largest.max(last).max(attention.unwrap_or(0)))?;

@@ -1,14 +1,15 @@
 //! One layer of the decoder: attention, then feed-forward. [`decoder`](super::decoder) has the formula.
 
-use super::buffers::{Buffers, Input};
+use super::buffers::{Buffers, ExpertBuffers, Input};
 use super::plans::Plans;
 use super::queue::Queue;
-use super::weights::LayerWeights;
+use super::weights::{FfnWeights, LayerWeights};
 use crate::Result;
 use crate::runner::ModelInfo;
 use halite_kernels::attention::AttentionArgs;
 use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::linear::Epilogue;
+use halite_kernels::moe::{ExpertWeights, ExpertsArgs, RoutingArgs};
 use halite_kernels::norm::{NormOut, NormResidual, NormSpec};
 use halite_kernels::{Backend, Tensor};
 
@@ -95,11 +96,45 @@ impl<B: Backend> Layers<'_, B> {
         let out = Branch { weights: &weights.attention_out, norm: weights.post_attention_norm.as_ref() };
         self.add(queue, out, &step.attn_out_input, step, &step.hidden, &step.residual)?;
 
-        queue.norm(self.norm, &step.residual, &weights.ffn_norm, None, step.normed.norm_out())?;
-        queue.linear(&step.normed, &weights.gate_up, Epilogue::default(), &step.ffn_act)?;
-        queue.quantize(&step.ffn_act, &step.ffn_act_input)?;
-        let down = Branch { weights: &weights.down, norm: weights.post_ffn_norm.as_ref() };
-        self.add(queue, down, &step.ffn_act_input, step, &step.residual, &step.hidden)
+        match &weights.ffn {
+            FfnWeights::Dense(network) => {
+                queue.norm(self.norm, &step.residual, &weights.ffn_norm, None, step.normed.norm_out())?;
+                queue.linear(&step.normed, &network.gate_up, Epilogue::default(), &step.ffn_act)?;
+                queue.quantize(&step.ffn_act, &step.ffn_act_input)?;
+                let down = Branch { weights: &network.down, norm: weights.post_ffn_norm.as_ref() };
+                self.add(queue, down, &step.ffn_act_input, step, &step.residual, &step.hidden)
+            }
+            FfnWeights::Experts { router, gate_up, down } => {
+                let experts = ExpertWeights { gate_up, gate_up_bias: None, down, down_bias: None };
+                self.experts(queue, router, experts, &weights.ffn_norm, step)
+            }
+        }
+    }
+
+    /// `hidden = residual + Σ share · expert(norm(residual))`.
+    fn experts(
+        &self,
+        queue: &mut Queue<'_, B>,
+        router: &B::Packed,
+        experts: ExpertWeights<'_, B>,
+        norm: &Tensor<B>,
+        step: &Buffers<B>,
+    ) -> Result<()> {
+        let plans = self.plans.of_experts()?;
+        let ExpertBuffers { normed, logits, ids, weights } = step.of_experts()?;
+        queue.norm(self.norm, &step.residual, norm, None, NormOut::Float(normed))?;
+        queue.linear(&Input::Float(normed.clone()), router, Epilogue::default(), logits)?;
+        queue.route(RoutingArgs { spec: &plans.routing, logits, correction_bias: None, ids, weights })?;
+        queue.moe(ExpertsArgs {
+            plan: &plans.moe,
+            x: normed,
+            ids,
+            weights,
+            experts,
+            shared: None,
+            residual: Some(&step.residual),
+            out: &step.hidden,
+        })
     }
 
     /// `to = from + post_norm(x · Wᵀ)`, the end of attention and of the feed-forward layer.

@@ -1,11 +1,13 @@
 //! The tables that are updated once a step.
 
 use super::capacity::Capacity;
-use crate::Result;
+use super::weights::network_specs;
 use crate::model_file::ModelConfig;
+use crate::{Result, WeightsFormat};
 use halite_hal::Error;
 use halite_kernels::Backend;
 use halite_kernels::attention::AttentionCapacity;
+use halite_kernels::moe::{ExpertsSpec, FeedForward, LocalExperts, RoutingSpec};
 use halite_kernels::sampling::SamplingSpec;
 
 /// The plans of a step's operators, and the memory that its block table is laid out in.
@@ -18,8 +20,39 @@ pub(super) struct Plans<B: Backend> {
     /// Blocks of a sequence: the row length of the block table.
     pub(super) max_blocks_per_sequence: usize,
     pub(super) sampling: B::SamplingPlan,
+    /// Of mixtures of experts.
+    pub(super) experts: Option<ExpertPlans<B>>,
     /// `[sequences, max_blocks_per_sequence]`, on the host.
     pub(super) block_table: Vec<i32>,
+}
+
+/// The error of a layer of experts in a model whose configuration has none.
+pub(super) fn no_experts() -> Error {
+    let (expected, got) = ("a mixture of experts".to_owned(), "a configuration without".to_owned());
+    Error::Argument { operator: "step", argument: "experts", expected, got }
+}
+
+/// How tokens choose experts, and the memory that these work in.
+pub(super) struct ExpertPlans<B: Backend> {
+    pub(super) routing: RoutingSpec,
+    pub(super) moe: B::MoePlan,
+}
+
+impl<B: Backend> ExpertPlans<B> {
+    fn new(
+        device: &B,
+        config: &ModelConfig,
+        routing: &RoutingSpec,
+        format: WeightsFormat,
+        tokens: usize,
+    ) -> Result<Self> {
+        let [gate_up, down] = network_specs(config, format);
+        let local = LocalExperts::all(routing.experts);
+        let spec = ExpertsSpec::new(local, routing.top_k, FeedForward::new(gate_up, down));
+        device.routing_supports(routing).require("routing", device, routing)?;
+        device.moe_supports(&spec).require("moe", device, &spec)?;
+        Ok(Self { routing: routing.clone(), moe: device.moe_plan(&spec, tokens)? })
+    }
 }
 
 /// The plans of layers of one kind.
@@ -35,6 +68,7 @@ impl<B: Backend> Plans<B> {
         cache: &B::KvCache,
         config: &ModelConfig,
         capacity: &Capacity,
+        format: WeightsFormat,
     ) -> Result<Self> {
         let sampling = SamplingSpec::new(capacity.drawn_tokens);
         device.sampling_supports(&sampling).require("sampling", device, &sampling)?;
@@ -55,7 +89,11 @@ impl<B: Backend> Plans<B> {
                 attention: device.attention_plan(&attention, &largest)?,
             })
         });
+        let experts = config.experts.as_ref();
         Ok(Self {
+            experts: experts
+                .map(|routing| ExpertPlans::new(device, config, routing, format, max_tokens))
+                .transpose()?,
             slots: device.slots_plan(cache, max_tokens)?,
             kinds: kinds.collect::<Result<_>>()?,
             layer_kinds: config.layer_kinds.clone(),
@@ -63,6 +101,11 @@ impl<B: Backend> Plans<B> {
             sampling: device.sampling_plan(&sampling, capacity.max_output_rows)?,
             block_table: Vec::new(),
         })
+    }
+
+    /// The plans of experts.
+    pub(super) fn of_experts(&self) -> Result<&ExpertPlans<B>> {
+        self.experts.as_ref().ok_or_else(|| no_experts().into())
     }
 
     /// The plans of a layer.

@@ -6,6 +6,7 @@ use halite_kernels::attention::AttentionArgs;
 use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable};
 use halite_kernels::linear::{Epilogue, LinearArgs};
+use halite_kernels::moe::{ExpertsArgs, RoutingArgs};
 use halite_kernels::norm::{NormArgs, NormOut, NormResidual, NormSpec};
 use halite_kernels::quantize::{QuantizeArgs, QuantizeSpec};
 use halite_kernels::rope::{Direction, RopeArgs};
@@ -64,6 +65,16 @@ impl<B: Backend> Queue<'_, B> {
     ) -> Result<()> {
         let args = LinearArgs { x: x.activations(), weights, epilogue, out };
         Ok(self.device.linear(self.stream, args.check()?)?)
+    }
+
+    /// Chooses experts.
+    pub(super) fn route(&mut self, args: RoutingArgs<'_, B>) -> Result<()> {
+        Ok(self.device.route(self.stream, args.check()?)?)
+    }
+
+    /// The experts of a layer.
+    pub(super) fn moe(&mut self, args: ExpertsArgs<'_, B>) -> Result<()> {
+        Ok(self.device.moe(self.stream, args.check()?)?)
     }
 
     /// Turns heads in place.

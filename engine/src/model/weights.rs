@@ -1,10 +1,12 @@
 //! A file's tensors to packed weights on the device, one matrix at a time.
 
 use super::convert::HostMatrix;
-use crate::model_file::{LayerPart, ModelConfig, ModelFile, Part, SourceTensor};
+use super::plans::Plans;
+use crate::model_file::{ExpertPart, LayerPart, ModelConfig, ModelFile, Part, SourceTensor};
 use crate::{LoadProgress, Result, WeightsFormat};
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::linear::{LinearSpec, WeightFormat};
+use halite_kernels::moe::ExpertWeights;
 use halite_kernels::{Backend, DType, Tensor};
 
 /// All weights of a decoder.
@@ -34,12 +36,61 @@ pub(super) struct LayerWeights<B: Backend> {
     pub(super) post_attention_norm: Option<Tensor<B>>,
     /// F32 `[hidden]`.
     pub(super) ffn_norm: Tensor<B>,
+    /// The feed-forward layer.
+    pub(super) ffn: FfnWeights<B>,
+    /// F32 `[hidden]`.
+    pub(super) post_ffn_norm: Option<Tensor<B>>,
+}
+
+impl<B: Backend> LayerWeights<B> {
+    /// Scratch bytes of a step of up to so many tokens.
+    pub(super) fn workspace(&self, device: &B, plans: &Plans<B>, max_tokens: usize) -> u64 {
+        let linear = |packed| device.linear_workspace(packed, max_tokens);
+        let ffn = match &self.ffn {
+            FfnWeights::Dense(network) => linear(&network.gate_up).max(linear(&network.down)),
+            FfnWeights::Experts { router, .. } => linear(router),
+        };
+        let experts = match (self.ffn.experts(), &plans.experts) {
+            (Some(experts), Some(plans)) => device
+                .moe_workspace(&plans.moe, experts, None)
+                .max(device.routing_workspace(&plans.routing, max_tokens)),
+            _ => 0,
+        };
+        linear(&self.qkv).max(linear(&self.attention_out)).max(ffn).max(experts)
+    }
+}
+
+/// A feed-forward layer's weights.
+pub(super) enum FfnWeights<B: Backend> {
+    /// One network.
+    Dense(Network<B>),
+    /// A network for each expert.
+    Experts {
+        /// F32 `[experts, hidden]`, whatever the other weights are.
+        router: B::Packed,
+        gate_up: Vec<B::Packed>,
+        down: Vec<B::Packed>,
+    },
+}
+
+/// A gated feed-forward network.
+pub(super) struct Network<B: Backend> {
     /// Gate rows above up rows, as one gated layer of `ffn` columns.
     pub(super) gate_up: B::Packed,
     /// `[hidden, ffn]`.
     pub(super) down: B::Packed,
-    /// F32 `[hidden]`.
-    pub(super) post_ffn_norm: Option<Tensor<B>>,
+}
+
+impl<B: Backend> FfnWeights<B> {
+    /// Its experts, where it has any.
+    pub(super) fn experts(&self) -> Option<ExpertWeights<'_, B>> {
+        match self {
+            Self::Dense(_) => None,
+            Self::Experts { gate_up, down, .. } => {
+                Some(ExpertWeights { gate_up, gate_up_bias: None, down, down_bias: None })
+            }
+        }
+    }
 }
 
 /// The embedding table: a row for each token id.
@@ -73,6 +124,12 @@ impl<B: Backend> Table<B> {
             Self::Int8 { q, scales } => EmbeddingTable::Int8PerRow { q, scales },
         }
     }
+}
+
+/// The two layers of a feed-forward network in a weights' format.
+pub(super) fn network_specs(config: &ModelConfig, format: WeightsFormat) -> [LinearSpec; 2] {
+    let gate_up = linear_spec(format, config.hidden, config.ffn).gated(config.activation);
+    [gate_up, linear_spec(format, config.ffn, config.hidden)]
 }
 
 /// The linear layer that takes `in_features` to `out_features` in a weights' format.
@@ -139,12 +196,10 @@ impl<B: Backend> Loader<'_, B> {
         use LayerPart::*;
         let part = |part| Part::Layer(layer, part);
         let config = self.config;
-        let (hidden, ffn) = (config.hidden, config.ffn);
+        let hidden = config.hidden;
         let (query, kv) = (config.query_width(), config.kv_width());
         let spec = |inputs, outputs| linear_spec(self.format, inputs, outputs);
-        let (qkv, attention_out, down) =
-            (spec(hidden, query + 2 * kv), spec(query, hidden), spec(ffn, hidden));
-        let gate_up = spec(hidden, ffn).gated(config.activation);
+        let (qkv, attention_out) = (spec(hidden, query + 2 * kv), spec(query, hidden));
         let biases = [part(QueryBias), part(KeyBias), part(ValueBias)];
         Ok(LayerWeights {
             attention_norm: self.norm(part(AttentionNorm))?,
@@ -157,10 +212,31 @@ impl<B: Backend> Loader<'_, B> {
             attention_out: self.linear(&[part(AttentionOut)], &attention_out)?,
             post_attention_norm: config.post_norms.then(|| self.norm(part(PostAttentionNorm))).transpose()?,
             ffn_norm: self.norm(part(FfnNorm))?,
-            gate_up: self.linear(&[part(Gate), part(Up)], &gate_up)?,
-            down: self.linear(&[part(Down)], &down)?,
+            ffn: self.ffn(layer)?,
             post_ffn_norm: config.post_norms.then(|| self.norm(part(PostFfnNorm))).transpose()?,
         })
+    }
+
+    fn ffn(&mut self, layer: usize) -> Result<FfnWeights<B>> {
+        let part = |part| Part::Layer(layer, part);
+        let [gate_up_spec, down_spec] = network_specs(self.config, self.format);
+        let Some(routing) = &self.config.experts else {
+            return Ok(FfnWeights::Dense(Network {
+                gate_up: self.linear(&[part(LayerPart::Gate), part(LayerPart::Up)], &gate_up_spec)?,
+                down: self.linear(&[part(LayerPart::Down)], &down_spec)?,
+            }));
+        };
+        let router_format = WeightsFormat::F32;
+        let router = self.matrix(&[part(LayerPart::Router)], router_format)?;
+        let router_spec = linear_spec(router_format, self.config.hidden, routing.experts);
+        let router = self.pack(&router, &router_spec)?;
+        let (mut gate_up, mut down) = (Vec::new(), Vec::new());
+        for expert in 0..routing.experts {
+            let of = |which| part(LayerPart::Expert(expert, which));
+            gate_up.push(self.linear(&[of(ExpertPart::Gate), of(ExpertPart::Up)], &gate_up_spec)?);
+            down.push(self.linear(&[of(ExpertPart::Down)], &down_spec)?);
+        }
+        Ok(FfnWeights::Experts { router, gate_up, down })
     }
 
     /// The rows of some tensors, one below the other.

@@ -4,6 +4,7 @@ use crate::WeightsFormat;
 use halite_kernels::activation::Activation;
 use halite_kernels::attention::{AttentionSpec, Mask};
 use halite_kernels::cache::KvSpec;
+use halite_kernels::moe::RoutingSpec;
 use halite_kernels::rope::{RopeScaling, RopeSpec, RopeStyle};
 
 /// Hyper-parameters of a decoder-only transformer of the Llama kind: what the families differ in is a value here.
@@ -26,8 +27,10 @@ pub struct ModelConfig {
     pub kv_heads: usize,
     /// Elements of a head.
     pub head_dim: usize,
-    /// Elements between the two halves of a feed-forward layer.
+    /// Elements between the two halves of a feed-forward layer, or of an expert's.
     pub ffn: usize,
+    /// How tokens choose their experts, where feed-forward layers are mixtures of experts.
+    pub experts: Option<RoutingSpec>,
     /// Token ids.
     pub vocabulary: usize,
     /// The context that the model was made for, in tokens.

@@ -4,13 +4,16 @@ use super::config::{AttentionKind, RopeConfig};
 use super::family::Family;
 use super::{ModelConfig, ModelError};
 use crate::{EngineError, Result};
+use halite_kernels::moe::{RoutingSpec, Scoring};
 use halite_kernels::rope::{RopeScaling, RopeStyle};
 
 // Far beyond every model there is; with them no product of two or three sizes overflows.
 const MAX_LAYERS: usize = 1 << 12;
-const MAX_WIDTH: usize = 1 << 20;
+pub(super) const MAX_WIDTH: usize = 1 << 20;
 const MAX_HEADS: usize = 1 << 12;
 const MAX_HEAD_DIM: usize = 1 << 12;
+/// Far beyond every mixture; more would only make a long list of tensors that are missing.
+pub(super) const MAX_EXPERTS: usize = 1 << 12;
 const MAX_VOCABULARY: usize = 1 << 24;
 pub(super) const MAX_CONTEXT: usize = 1 << 30;
 
@@ -120,6 +123,7 @@ pub(super) fn config(
         kv_heads,
         head_dim,
         ffn: keys.size(names.ffn, MAX_WIDTH)?,
+        experts: None,
         vocabulary,
         context: keys.size(names.context, MAX_CONTEXT)?,
         norm_eps: keys.positive(names.norm_eps)?,
@@ -137,6 +141,17 @@ pub(super) fn config(
         tied: false,
         stored_w8a8: false,
     })
+}
+
+/// The routing of `count` experts: softmax, then the best `per_token`.
+pub(super) fn routing(
+    keys: &impl ConfigKeys,
+    [count, per_token]: [&str; 2],
+    renormalized: bool,
+) -> Result<RoutingSpec> {
+    let experts = keys.size(count, MAX_EXPERTS)?;
+    let routing = RoutingSpec::new(experts, keys.size(per_token, experts)?, Scoring::Softmax);
+    Ok(if renormalized { routing.renormalized() } else { routing })
 }
 
 /// Rows of the embedding table: what a file's `vocab_size` says is only a claim.

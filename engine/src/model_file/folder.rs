@@ -19,8 +19,8 @@ pub struct ModelFolder {
     tensors: SafetensorsFolder,
     /// What stands before the names of the decoder's tensors.
     prefix: &'static str,
-    /// Whether the family has norms on both sides of attention and feed-forward, which decides what they are called.
-    post_norms: bool,
+    /// It decides what some tensors are called.
+    family: Option<Family>,
     /// Whether its matrices are INT8.
     quantized: bool,
 }
@@ -40,8 +40,7 @@ impl ModelFolder {
         // A kind that is not read is told by `config`, so that such a folder can be inspected.
         let quantized = compressed_tensors::is_declared(&config).unwrap_or(false);
         let family = config.opt_str("model_type").ok().flatten().and_then(Family::of);
-        let post_norms = family.is_some_and(Family::post_norms);
-        Ok(Self { path: path.to_owned(), config, tensors, prefix, post_norms, quantized })
+        Ok(Self { path: path.to_owned(), config, tensors, prefix, family, quantized })
     }
 
     /// Where it is.
@@ -92,7 +91,7 @@ impl Tensors for ModelFolder {
     }
 
     fn tensor_name(&self, part: Part) -> String {
-        folder_names::name(self.prefix, part, self.post_norms)
+        folder_names::name(self.prefix, part, self.family)
     }
 
     fn tensor(&self, part: Part) -> Result<SourceTensor<'_>> {

@@ -1,7 +1,7 @@
 //! Hyper-parameters from `config.json`, as the `transformers` package writes it.
 
 use super::config::RopeConfig;
-use super::config_keys::{self, ConfigKeys, MAX_CONTEXT, Names};
+use super::config_keys::{self, ConfigKeys, MAX_CONTEXT, MAX_WIDTH, Names};
 use super::family::{ARCHITECTURES, Family};
 use super::json::JsonObject;
 use super::{ModelConfig, ModelError, Part};
@@ -53,6 +53,7 @@ pub(super) fn read(
         Some(tied) => tied,
         None => config.opt_bool("tie_word_embeddings")?.unwrap_or(family.is_gemma() || !has(Part::Output)),
     };
+    keys.experts(&mut model)?;
     let rope = keys.rope(model.head_dim)?;
     for kind in &mut model.attention_kinds {
         kind.rope = rope.clone();
@@ -138,6 +139,33 @@ impl Keys<'_> {
         Ok(())
     }
 
+    /// How tokens choose experts.
+    fn experts(&self, model: &mut ModelConfig) -> Result<()> {
+        const PER_TOKEN: &str = "num_experts_per_tok";
+        match self.family {
+            Family::Mixtral => {
+                model.experts = Some(config_keys::routing(self, ["num_local_experts", PER_TOKEN], true)?);
+            }
+            Family::Qwen3Moe => {
+                // Every layer has experts; a file that says otherwise is another model.
+                if let Some(step) = self.json.opt_u64("decoder_sparse_step")?.filter(|&step| step != 1) {
+                    return Err(self.unsupported("layers without experts", "decoder_sparse_step", step));
+                }
+                if let Some(layers) = self.json.opt_array("mlp_only_layers")?.filter(|it| !it.is_empty()) {
+                    return Err(self.unsupported("layers without experts", "mlp_only_layers", layers.len()));
+                }
+                // Version 5 of `transformers` writes the second name.
+                let older = self.json.has("num_experts");
+                let count = if older { "num_experts" } else { "num_local_experts" };
+                let renormalized = self.json.opt_bool("norm_topk_prob")?.unwrap_or(false);
+                model.experts = Some(config_keys::routing(self, [count, PER_TOKEN], renormalized)?);
+                model.ffn = self.size("moe_intermediate_size", MAX_WIDTH)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// The rotation of layers without a window.
     fn rope(&self, head_dim: usize) -> Result<RopeConfig> {
         // Version 5 of `transformers` keeps everything in `rope_parameters`, by kind of layer where there are two.
@@ -205,7 +233,7 @@ impl Keys<'_> {
             _ => None,
         };
         let Some(window) = self.opt_size("sliding_window", MAX_CONTEXT)?.or(default) else { return Ok(()) };
-        let is_qwen = matches!(self.family, Family::Qwen2 | Family::Qwen3);
+        let is_qwen = matches!(self.family, Family::Qwen2 | Family::Qwen3 | Family::Qwen3Moe);
         if self.family == Family::Llama
             || (is_qwen && self.json.opt_bool("use_sliding_window")? != Some(true))
         {

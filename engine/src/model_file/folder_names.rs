@@ -1,6 +1,7 @@
 //! What the `transformers` package calls a decoder's tensors.
 
-use super::{LayerPart, ModelConfig, Part};
+use super::family::Family;
+use super::{ExpertPart, LayerPart, ModelConfig, Part};
 use crate::safetensors::SafetensorsFolder;
 
 /// Names begin with one of these: text models, and the text part of models that also see, as newer and older versions
@@ -15,25 +16,32 @@ pub(super) fn prefix(tensors: &SafetensorsFolder) -> &'static str {
 
 /// A tensor's name. Where a family has norms on both sides of attention and feed-forward (`post_norms`),
 /// `post_attention_layernorm` is the one after attention; in the others it is the one before the feed-forward layer.
-pub(super) fn name(prefix: &str, part: Part, post_norms: bool) -> String {
-    let layer_part = |part| match part {
-        LayerPart::AttentionNorm => "input_layernorm.weight",
-        LayerPart::Query => "self_attn.q_proj.weight",
-        LayerPart::Key => "self_attn.k_proj.weight",
-        LayerPart::Value => "self_attn.v_proj.weight",
-        LayerPart::QueryBias => "self_attn.q_proj.bias",
-        LayerPart::KeyBias => "self_attn.k_proj.bias",
-        LayerPart::ValueBias => "self_attn.v_proj.bias",
-        LayerPart::QueryNorm => "self_attn.q_norm.weight",
-        LayerPart::KeyNorm => "self_attn.k_norm.weight",
-        LayerPart::AttentionOut => "self_attn.o_proj.weight",
-        LayerPart::PostAttentionNorm => "post_attention_layernorm.weight",
-        LayerPart::FfnNorm if post_norms => "pre_feedforward_layernorm.weight",
-        LayerPart::FfnNorm => "post_attention_layernorm.weight",
-        LayerPart::Gate => "mlp.gate_proj.weight",
-        LayerPart::Up => "mlp.up_proj.weight",
-        LayerPart::Down => "mlp.down_proj.weight",
-        LayerPart::PostFfnNorm => "post_feedforward_layernorm.weight",
+pub(super) fn name(prefix: &str, part: Part, family: Option<Family>) -> String {
+    let post_norms = family.is_some_and(Family::post_norms);
+    let layer_part = |part| {
+        let name = match part {
+            LayerPart::Router if family == Some(Family::Mixtral) => "block_sparse_moe.gate.weight",
+            LayerPart::Router => "mlp.gate.weight",
+            LayerPart::Expert(expert, part) => return expert_name(expert, part, family),
+            LayerPart::AttentionNorm => "input_layernorm.weight",
+            LayerPart::Query => "self_attn.q_proj.weight",
+            LayerPart::Key => "self_attn.k_proj.weight",
+            LayerPart::Value => "self_attn.v_proj.weight",
+            LayerPart::QueryBias => "self_attn.q_proj.bias",
+            LayerPart::KeyBias => "self_attn.k_proj.bias",
+            LayerPart::ValueBias => "self_attn.v_proj.bias",
+            LayerPart::QueryNorm => "self_attn.q_norm.weight",
+            LayerPart::KeyNorm => "self_attn.k_norm.weight",
+            LayerPart::AttentionOut => "self_attn.o_proj.weight",
+            LayerPart::PostAttentionNorm => "post_attention_layernorm.weight",
+            LayerPart::FfnNorm if post_norms => "pre_feedforward_layernorm.weight",
+            LayerPart::FfnNorm => "post_attention_layernorm.weight",
+            LayerPart::Gate => "mlp.gate_proj.weight",
+            LayerPart::Up => "mlp.up_proj.weight",
+            LayerPart::Down => "mlp.down_proj.weight",
+            LayerPart::PostFfnNorm => "post_feedforward_layernorm.weight",
+        };
+        name.to_owned()
     };
     match part {
         Part::Embedding => format!("{prefix}embed_tokens.weight"),
@@ -44,6 +52,20 @@ pub(super) fn name(prefix: &str, part: Part, post_norms: bool) -> String {
         },
         Part::Layer(layer, part) => format!("{prefix}layers.{layer}.{}", layer_part(part)),
     }
+}
+
+/// A matrix of an expert, within its layer.
+fn expert_name(expert: usize, part: ExpertPart, family: Option<Family>) -> String {
+    let (experts, names) = match family {
+        Some(Family::Mixtral) => ("block_sparse_moe.experts", ["w1", "w3", "w2"]),
+        _ => ("mlp.experts", ["gate_proj", "up_proj", "down_proj"]),
+    };
+    let name = match part {
+        ExpertPart::Gate => names[0],
+        ExpertPart::Up => names[1],
+        ExpertPart::Down => names[2],
+    };
+    format!("{experts}.{expert}.{name}.weight")
 }
 
 /// Whether a tensor without a place in the decoder changes no answer to a text.

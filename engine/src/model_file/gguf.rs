@@ -1,8 +1,8 @@
 //! A GGUF file as a model file.
 
 use super::{
-    GenerationDefaults, LayerPart, ModelConfig, ModelFile, ModelTexts, Part, SourceTensor, StoredTensor,
-    Tensors, gguf_config, rope_factors,
+    ExpertPart, GenerationDefaults, LayerPart, ModelConfig, ModelError, ModelFile, ModelTexts, Part,
+    SourceTensor, StoredTensor, Tensors, gguf_config, rope_factors,
 };
 use crate::Result;
 use crate::gguf::GgufFile;
@@ -59,6 +59,11 @@ impl Tensors for GgufFile {
             LayerPart::Up => "ffn_up.weight",
             LayerPart::Down => "ffn_down.weight",
             LayerPart::PostFfnNorm => "post_ffw_norm.weight",
+            LayerPart::Router => "ffn_gate_inp.weight",
+            // One tensor holds a matrix of every expert.
+            LayerPart::Expert(_, ExpertPart::Gate) => "ffn_gate_exps.weight",
+            LayerPart::Expert(_, ExpertPart::Up) => "ffn_up_exps.weight",
+            LayerPart::Expert(_, ExpertPart::Down) => "ffn_down_exps.weight",
         };
         match part {
             Part::Embedding => "token_embd.weight".to_owned(),
@@ -68,8 +73,26 @@ impl Tensors for GgufFile {
         }
     }
 
+    fn stored_shape(&self, part: Part, shape: &[usize], config: &ModelConfig) -> Vec<usize> {
+        match (part, &config.experts) {
+            (Part::Layer(_, LayerPart::Expert(..)), Some(routing)) => [&[routing.experts], shape].concat(),
+            _ => shape.to_vec(),
+        }
+    }
+
     fn tensor(&self, part: Part) -> Result<SourceTensor<'_>> {
-        Ok(SourceTensor::Gguf(GgufFile::tensor(self, &self.tensor_name(part))?))
+        let name = self.tensor_name(part);
+        let view = GgufFile::tensor(self, &name)?;
+        let Part::Layer(_, LayerPart::Expert(expert, _)) = part else { return Ok(SourceTensor::Gguf(view)) };
+        match *view.shape() {
+            [experts, rows, _] if expert < experts => {
+                Ok(SourceTensor::GgufRows { view, rows: expert * rows..(expert + 1) * rows })
+            }
+            ref shape => {
+                Err(ModelError::TensorShape { tensor: name, expected: vec![expert + 1], got: shape.to_vec() }
+                    .into())
+            }
+        }
     }
 
     fn is_passed_over(&self, name: &str, _: &ModelConfig) -> bool {

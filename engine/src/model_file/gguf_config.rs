@@ -1,7 +1,7 @@
 //! Hyper-parameters from a GGUF file's metadata.
 
 use super::config::RopeConfig;
-use super::config_keys::{self, ConfigKeys, MAX_CONTEXT, Names};
+use super::config_keys::{self, ConfigKeys, MAX_CONTEXT, MAX_WIDTH, Names};
 use super::family::{ARCHITECTURES, Family};
 use super::{ModelConfig, ModelError, rope_factors};
 use crate::Result;
@@ -43,16 +43,14 @@ pub(super) fn read(file: &GgufFile) -> Result<ModelConfig> {
         return Err(ModelError::Architecture { found, supported: ARCHITECTURES }.into());
     };
     let keys = Keys { metadata, architecture };
-    if let Some(experts) = keys.opt_u64("expert_count")?.filter(|&experts| experts != 0) {
-        return Err(keys.unsupported("a mixture of experts", "expert_count", experts));
-    }
     // Query and key rows of the Llama family are stored permuted, so that pairs lie side by side.
     let style = match family {
-        Family::Llama | Family::Mistral => RopeStyle::Interleaved,
+        Family::Llama | Family::Mistral | Family::Mixtral => RopeStyle::Interleaved,
         _ => RopeStyle::HalfSplit,
     };
     let vocabulary = config_keys::vocabulary(TABLE, file.tensor(TABLE)?.shape())?;
     let mut config = config_keys::config(&keys, family, style, vocabulary)?;
+    keys.experts(family, &mut config)?;
     let head_dim = config.head_dim;
     let value_head_dim = keys.opt_u64("attention.value_length")?.unwrap_or(head_dim as u64);
     if value_head_dim != head_dim as u64 {
@@ -114,6 +112,35 @@ impl ConfigKeys for Keys<'_> {
 }
 
 impl Keys<'_> {
+    fn experts(&self, family: Family, config: &mut ModelConfig) -> Result<()> {
+        let Some(experts) = self.opt_u64("expert_count")?.filter(|&experts| experts != 0) else {
+            return Ok(());
+        };
+        match family {
+            Family::Llama | Family::Mistral | Family::Mixtral => {}
+            Family::Qwen3Moe => config.ffn = self.size("expert_feed_forward_length", MAX_WIDTH)?,
+            _ => {
+                return Err(self.unsupported("a mixture of experts in this family", "expert_count", experts));
+            }
+        }
+        // Newer files name what only other kinds of mixtures have.
+        for (name, usual) in
+            [("expert_shared_count", 0), ("expert_group_count", 1), ("expert_gating_func", 1)]
+        {
+            if let Some(found) = self.opt_u64(name)?.filter(|&found| found != usual && found != 0) {
+                return Err(self.unsupported("this kind of mixture of experts", name, found));
+            }
+        }
+        // Files that do not say so are of models whose weights are divided by their sum.
+        let renormalized = self.metadata.opt_bool(&self.key("expert_weights_norm"))?.unwrap_or(true);
+        let mut routing = config_keys::routing(self, ["expert_count", "expert_used_count"], renormalized)?;
+        if let Some(scale) = self.opt_positive("expert_weights_scale")? {
+            routing = routing.with_scale(scale);
+        }
+        config.experts = Some(routing);
+        Ok(())
+    }
+
     fn rope_scaling(&self) -> Result<RopeScaling> {
         let name = "rope.scaling.type";
         match self.metadata.opt_str(&self.key(name))? {

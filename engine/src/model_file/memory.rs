@@ -17,37 +17,58 @@ pub struct MemoryNeeded {
 impl ModelConfig {
     /// Values of all weights, a tied output layer counted once.
     pub fn parameters(&self) -> u64 {
-        let [table, matrices, vectors] = self.values();
-        matrices + vectors + table * if self.tied { 1 } else { 2 }
+        let Counts { table, matrices, routers, vectors, .. } = self.counts();
+        matrices + routers + vectors + table * if self.tied { 1 } else { 2 }
     }
 
     /// The memory that the model takes with weights of one format and keys and values of another.
     pub fn memory(&self, weights: WeightsFormat, kv: KvFormat) -> MemoryNeeded {
-        let [table, matrices, vectors] = self.values();
+        let Counts { table, matrices, rows, routers, vectors } = self.counts();
         let of = |format: WeightsFormat, values: u64, rows: u64| match format {
             WeightsFormat::W8a8 => values + rows * 4,
             WeightsFormat::Bf16 => values * 2,
             WeightsFormat::F32 => values * 4,
         };
         let vocabulary = self.vocabulary as u64;
-        let rows = (self.query_width() + 2 * self.kv_width() + 2 * self.hidden + 2 * self.ffn) * self.layers;
         let kv = KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_format(kv);
         MemoryNeeded {
             weights: of(self.table_format(weights), table, vocabulary)
                 + of(weights.output_layer(), table, vocabulary)
-                + of(weights, matrices, rows as u64)
-                + vectors * 4,
+                + of(weights, matrices, rows)
+                + (routers + vectors) * 4,
             kv_per_token: kv.block_bytes().unwrap_or(u64::MAX),
         }
     }
 
-    /// Values of the embedding table, of the layers' matrices, and of all vectors.
-    fn values(&self) -> [u64; 3] {
-        let (mut matrices, mut vectors) = (0, self.hidden as u64);
-        for (_, shape) in LayerPart::shapes(self) {
-            let values = shape.iter().map(|&dim| dim as u64).product::<u64>() * self.layers as u64;
-            *(if shape.len() == 2 { &mut matrices } else { &mut vectors }) += values;
+    fn counts(&self) -> Counts {
+        let (table, vectors) = (self.vocabulary as u64 * self.hidden as u64, self.hidden as u64);
+        let mut counts = Counts { table, matrices: 0, rows: 0, routers: 0, vectors };
+        for (part, shape) in LayerPart::shapes(self) {
+            let of =
+                |dims: &[usize]| dims.iter().map(|&dim| dim as u64).product::<u64>() * self.layers as u64;
+            match shape.as_slice() {
+                dims if part == LayerPart::Router => counts.routers += of(dims),
+                dims @ [rows, _] => {
+                    counts.matrices += of(dims);
+                    counts.rows += of(&[*rows]);
+                }
+                dims => counts.vectors += of(dims),
+            }
         }
-        [self.vocabulary as u64 * self.hidden as u64, matrices, vectors]
+        counts
     }
+}
+
+/// Values of a model's tensors.
+struct Counts {
+    /// Of the embedding table.
+    table: u64,
+    /// Of the layers' matrices.
+    matrices: u64,
+    /// Rows of these.
+    rows: u64,
+    /// Of the routers, which are kept in F32.
+    routers: u64,
+    /// Of all vectors.
+    vectors: u64,
 }

@@ -40,7 +40,7 @@ pub use family::ARCHITECTURES;
 pub use folder::ModelFolder;
 pub use generation::GenerationDefaults;
 pub use memory::MemoryNeeded;
-pub(crate) use part::{LayerPart, Part};
+pub(crate) use part::{ExpertPart, LayerPart, Part};
 pub(crate) use source_tensor::SourceTensor;
 pub use tensors::StoredTensor;
 pub(crate) use tensors::Tensors;

@@ -36,6 +36,18 @@ pub enum LayerPart {
     Up,
     Down,
     PostFfnNorm,
+    /// `[experts, hidden]`.
+    Router,
+    /// One of an expert.
+    Expert(usize, ExpertPart),
+}
+
+/// One matrix of an expert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExpertPart {
+    Gate,
+    Up,
+    Down,
 }
 
 impl LayerPart {
@@ -50,10 +62,24 @@ impl LayerPart {
             (Self::Value, vec![kv, hidden]),
             (Self::AttentionOut, vec![hidden, query]),
             (Self::FfnNorm, vec![hidden]),
-            (Self::Gate, vec![ffn, hidden]),
-            (Self::Up, vec![ffn, hidden]),
-            (Self::Down, vec![hidden, ffn]),
         ];
+        match &config.experts {
+            None => parts.extend([
+                (Self::Gate, vec![ffn, hidden]),
+                (Self::Up, vec![ffn, hidden]),
+                (Self::Down, vec![hidden, ffn]),
+            ]),
+            Some(routing) => {
+                parts.push((Self::Router, vec![routing.experts, hidden]));
+                for expert in 0..routing.experts {
+                    parts.extend([
+                        (Self::Expert(expert, ExpertPart::Gate), vec![ffn, hidden]),
+                        (Self::Expert(expert, ExpertPart::Up), vec![ffn, hidden]),
+                        (Self::Expert(expert, ExpertPart::Down), vec![hidden, ffn]),
+                    ]);
+                }
+            }
+        }
         if config.qkv_bias {
             parts.extend([
                 (Self::QueryBias, vec![query]),

@@ -15,7 +15,8 @@ pub(super) fn check_tensors<F: Tensors + ?Sized>(
     let mut expected = BTreeSet::new();
     let mut check = |part: Part, shape: &[usize]| -> Result<()> {
         let name = file.tensor_name(part);
-        check_shape(stored.get(name.as_str()).copied(), &name, shape)?;
+        let shape = file.stored_shape(part, shape, config);
+        check_shape(stored.get(name.as_str()).copied(), &name, &shape)?;
         // Its elements are of a type that is read.
         file.tensor(part)?;
         expected.insert(name);

@@ -12,6 +12,13 @@ use std::ops::Range;
 pub enum SourceTensor<'a> {
     /// Of a GGUF file.
     Gguf(TensorView<'a>),
+    /// Some rows of a tensor of a GGUF file.
+    GgufRows {
+        /// The tensor.
+        view: TensorView<'a>,
+        /// Which of its rows, counted through all dimensions but the innermost; within it.
+        rows: Range<usize>,
+    },
     /// Of a safetensors folder: floats.
     Safetensors(SafetensorsView<'a>),
     /// Of a safetensors folder: INT8, a row is `q · scale`.
@@ -26,14 +33,14 @@ pub enum SourceTensor<'a> {
 impl<'a> SourceTensor<'a> {
     pub(crate) fn name(&self) -> &'a str {
         match self {
-            Self::Gguf(view) => view.name(),
+            Self::Gguf(view) | Self::GgufRows { view, .. } => view.name(),
             Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.name(),
         }
     }
 
     pub(crate) fn shape(&self) -> &'a [usize] {
         match self {
-            Self::Gguf(view) => view.shape(),
+            Self::Gguf(view) | Self::GgufRows { view, .. } => view.shape(),
             Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.shape(),
         }
     }
@@ -41,6 +48,10 @@ impl<'a> SourceTensor<'a> {
     /// Stored bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let data = match self {
+            Self::GgufRows { view, rows } => {
+                let all: usize = view.shape().split_last().map_or(1, |(_, outer)| outer.iter().product());
+                return (view.data().len() / all.max(1) * rows.len()) as u64;
+            }
             Self::Gguf(view) => view.data(),
             Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.data(),
         };
@@ -54,6 +65,9 @@ impl<'a> SourceTensor<'a> {
 
     /// The product of all dimensions but the innermost, which both readers have checked.
     pub(crate) fn rows(&self) -> usize {
+        if let Self::GgufRows { rows, .. } = self {
+            return rows.len();
+        }
         self.shape().split_last().map_or(1, |(_, outer)| outer.iter().product())
     }
 
@@ -61,6 +75,9 @@ impl<'a> SourceTensor<'a> {
     pub(crate) fn rows_to_f32(&self, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
         match self {
             Self::Gguf(view) => Ok(dequantize_rows(view, rows, out)?),
+            Self::GgufRows { view, rows: own } => {
+                Ok(dequantize_rows(view, own.start + rows.start..own.start + rows.end, out)?)
+            }
             Self::Safetensors(view) => Ok(view.rows_to_f32(rows, out)?),
             Self::Int8PerChannel { q, scales } => {
                 let columns = self.row_len().max(1);

@@ -25,6 +25,11 @@ pub trait Tensors {
     /// What the file calls a tensor of the decoder.
     fn tensor_name(&self, part: Part) -> String;
 
+    /// The shape that a file gives a tensor of the decoder whose own shape is `shape`.
+    fn stored_shape(&self, _part: Part, shape: &[usize], _config: &ModelConfig) -> Vec<usize> {
+        shape.to_vec()
+    }
+
     /// A tensor of the decoder; an error where it is missing or of a type that is not read.
     fn tensor(&self, part: Part) -> Result<SourceTensor<'_>>;
 

@@ -3,8 +3,19 @@
 use std::path::PathBuf;
 
 /// Folders of `fixtures/models` whose logits come from the model as `transformers` has it.
-pub(crate) const FAMILIES: [&str; 9] =
-    ["llama2", "llama3", "mistral", "qwen2", "qwen3", "smollm2", "gemma2", "gemma3", "gemma3-vision"];
+pub(crate) const FAMILIES: [&str; 11] = [
+    "llama2",
+    "llama3",
+    "mistral",
+    "mixtral",
+    "qwen2",
+    "qwen3",
+    "qwen3-moe",
+    "smollm2",
+    "gemma2",
+    "gemma3",
+    "gemma3-vision",
+];
 
 pub(crate) fn checkpoint(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "fixtures", "models", name].iter().collect()

@@ -3,6 +3,7 @@
 
 pub(crate) mod checkpoints;
 pub(crate) mod sequences;
+pub(crate) mod split_experts;
 pub(crate) mod tiny_model;
 
 use halite_cpu::{Cpu, Options, Tier};
