@@ -153,3 +153,19 @@ fn what_a_folder_says_is_read() {
         "what inspect foretells is what loading takes"
     );
 }
+
+#[test]
+fn experts_are_counted() {
+    for (name, experts, per_token, ffn) in [("mixtral", 5, 2, 40), ("qwen3-moe", 6, 3, 24)] {
+        let config = ModelFolder::open(checkpoint(name)).unwrap().config().unwrap();
+        let routing = config.experts.as_ref().unwrap();
+        assert_eq!((routing.experts, routing.top_k, config.ffn), (experts, per_token, ffn));
+        for weights in [WeightsFormat::W8a8, WeightsFormat::Bf16] {
+            let options = EngineOptions::new().weights(weights);
+            let engine = Engine::load(cpu(1, Tier::best()), checkpoint(name), &options, &mut |_| {}).unwrap();
+            assert_eq!(engine.describe().parameters, config.parameters());
+            let foretold = config.memory(weights, KvFormat::Float(DType::F16)).weights;
+            assert_eq!(engine.describe().weight_bytes, foretold, "{name} as {weights:?}");
+        }
+    }
+}

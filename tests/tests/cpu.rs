@@ -206,6 +206,7 @@ fn what_experts_need_is_native() -> Verdict {
             layers(|k, n| LinearSpec::float(k, n, WeightFormat::F32)),
             layers(|k, n| LinearSpec::float(k, n, WeightFormat::Bf16)),
             layers(LinearSpec::w8a8),
+            layers(|k, n| LinearSpec::w8a8(k, n).with_weights(WeightFormat::Q4_0)),
         ] {
             assert_eq!(cpu.grouped_supports(&gate_up), Support::Native);
             let mut wide = gate_up.clone();

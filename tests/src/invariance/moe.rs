@@ -4,7 +4,11 @@ use super::rows::{ROWS, same_rows};
 use crate::{
     case::{Fault, Shown, Verdict},
     judge::same_bits,
-    moe::{experts::Packed, layers::gated, routing::SCORINGS},
+    moe::{
+        experts::Packed,
+        layers::{FORMATS, gated},
+        routing::SCORINGS,
+    },
     poison::{Guarded, Layout},
     random::Rng,
 };
@@ -86,7 +90,7 @@ fn layers() -> Vec<ExpertsSpec> {
     };
     let mut clamped = gated(2, HIDDEN, 20, Activation::Silu);
     (clamped.gate_up.gate, clamped.gate_up.out_features) = (None, 40);
-    let mut layers: Vec<ExpertsSpec> = (0..3)
+    let mut layers: Vec<ExpertsSpec> = (0..FORMATS)
         .map(|format| {
             let network = gated(format, HIDDEN, 33, Activation::Silu);
             layer(network.clone(), network)

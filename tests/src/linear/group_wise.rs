@@ -112,6 +112,17 @@ impl GroupWise {
         }
     }
 
+    /// `[weight_rows, in_features]`.
+    pub(super) fn dequantised(&self) -> Vec<f64> {
+        let Weights { k, group, q, scales, mins, .. } = &self.exact;
+        let groups = k.div_ceil(*group);
+        let of = |(i, &q): (usize, &i64)| {
+            let place = i / k * groups + i % k / group;
+            q as f64 * scales[place] + mins.get(place).copied().unwrap_or(0.0)
+        };
+        q.iter().enumerate().map(of).collect()
+    }
+
     /// Times floats.
     pub(super) fn times_floats(&self, x: &[f64]) -> Vec<Bound> {
         float_products(x, &self.exact)

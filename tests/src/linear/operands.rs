@@ -94,6 +94,9 @@ impl Weights {
 
     /// `[weight_rows, in_features]`, as a product counts them.
     pub(crate) fn dequantised(&self, in_features: usize) -> Vec<f64> {
+        if let Columns::GroupWise(group_wise) = &self.all {
+            return group_wise.dequantised();
+        }
         let Columns::Int8 { q, scales, zero_points } = &self.all else { return self.values() };
         let zero = |row: usize| zero_points.as_ref().map_or(0.0, |zero_points| f64::from(zero_points[row]));
         q.iter()

@@ -8,19 +8,25 @@ use crate::{linear::Fill, poison::LAYOUTS, random::Rng};
 use halite_kernels::{
     DType,
     activation::{Activation, Function, GateLayout, Glu},
-    linear::{LinearSpec, WeightFormat},
+    linear::{ActivationFormat, GroupOffset, LinearSpec, WeightFormat},
     moe::{ExpertsSpec, FeedForward, LocalExperts, RouterWeight},
 };
 
 const FUNCTIONS: [Activation; 3] = [Activation::Silu, Activation::GeluErf, Activation::GeluTanh];
 const UNITS: [Glu; 3] = [Glu::CLAMPED_SWIGLU, Glu::Plain(Activation::Silu), Glu::Plain(Activation::GeluTanh)];
 
-/// A linear layer of each format that experts come in.
-pub(crate) fn formats(k: usize, n: usize) -> [LinearSpec; 3] {
+/// How many formats experts are tried in.
+pub(crate) const FORMATS: usize = 5;
+
+/// A linear layer of each format that experts are tried in: F32, BF16, W8A8, W4A8, W4A16 (whose other operand is F32).
+pub(crate) fn formats(k: usize, n: usize) -> [LinearSpec; FORMATS] {
+    let int4 = |group, offset| WeightFormat::Int4PerGroup { group, offset };
     [
         LinearSpec::float(k, n, WeightFormat::F32),
         LinearSpec::float(k, n, WeightFormat::Bf16),
         LinearSpec::w8a8(k, n),
+        LinearSpec::w8a8(k, n).with_weights(int4(32, GroupOffset::ZeroPoint)),
+        LinearSpec::float(k, n, int4(16, GroupOffset::Symmetric)),
     ]
 }
 
@@ -43,7 +49,7 @@ pub(super) fn edges() -> Vec<Case> {
     for (number, (experts, top_k, tokens)) in
         [(4, 2, 0), (4, 2, 1), (1, 1, 3), (8, 2, 7), (8, 8, 2), (16, 1, 20)].into_iter().enumerate()
     {
-        for format in 0..3 {
+        for format in 0..FORMATS {
             for (place, loads) in LOADS.into_iter().enumerate() {
                 let (hidden, intermediate) = [(33, 17), (64, 20), (1, 1)][(number + place) % 3];
                 let network = gated(format, hidden, intermediate, Activation::Silu);
@@ -58,7 +64,7 @@ pub(super) fn edges() -> Vec<Case> {
 
 pub(super) fn functions() -> Vec<Case> {
     let mut cases = Vec::new();
-    for format in 0..3 {
+    for format in 0..FORMATS {
         let mut add = |network: FeedForward, bias| {
             let spec = ExpertsSpec::new(LocalExperts::all(4), 2, network);
             // Twelve octaves, so that both limits of the clamped unit are reached.
@@ -93,7 +99,7 @@ pub(super) fn local_ranges() -> Vec<Case> {
     .into_iter()
     .enumerate()
     {
-        for format in 0..3 {
+        for format in 0..FORMATS {
             for loads in [Loads::Spread, Loads::One, Loads::Elsewhere, Loads::Garbage] {
                 let spec = ExpertsSpec::new(local, 3, gated(format, 33, 17, FUNCTIONS[number % 3]));
                 let bias = number % 2 == 1;
@@ -113,7 +119,7 @@ pub(super) fn sums() -> Vec<Case> {
                 .with_router_weight(router_weight);
             cases.push(Case { residual: true, ..Case::new(spec.clone(), 6, 5) });
             cases.push(Case { bias: true, ..Case::new(spec.clone(), 6, 5) });
-            for shared_format in 0..3 {
+            for shared_format in 0..FORMATS {
                 let shared = gated(shared_format, 33, 29, FUNCTIONS[1]);
                 let spec = spec.clone().with_shared(shared);
                 for shared_gate in [false, true] {
@@ -134,12 +140,12 @@ pub(super) fn sums() -> Vec<Case> {
 pub(super) fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::Bf16] {
-        for format in 0..3 {
+        for format in 0..FORMATS {
             for inner in [DType::F32, DType::F16, DType::Bf16] {
                 let mut network = gated(format, 20, 12, Activation::Silu);
                 network.gate_up.output = inner;
                 network.down.output = dtype;
-                if format < 2 {
+                if matches!(network.down.activations, ActivationFormat::Float(_)) {
                     network.gate_up = network.gate_up.with_activations(dtype);
                     network.down = network.down.with_activations(inner);
                 }
@@ -159,10 +165,10 @@ pub(super) fn random(seed: u64) -> Case {
     let local = LocalExperts::range(first, 1 + rng.below(experts - first));
     let network = |rng: &mut Rng| {
         if rng.coin() {
-            return gated(rng.below(3), hidden, intermediate, rng.pick(&FUNCTIONS));
+            return gated(rng.below(FORMATS), hidden, intermediate, rng.pick(&FUNCTIONS));
         }
         let layout = rng.pick(&[GateLayout::Split, GateLayout::Interleaved]);
-        with_unit(rng.below(3), hidden, intermediate, rng.pick(&UNITS), layout)
+        with_unit(rng.below(FORMATS), hidden, intermediate, rng.pick(&UNITS), layout)
     };
     let mut spec = ExpertsSpec::new(local, 1 + rng.below(experts), network(&mut rng))
         .with_router_weight(rng.pick(&[RouterWeight::OnOutput, RouterWeight::OnInput]));

@@ -75,7 +75,9 @@ fn product(spec: &LinearSpec, layer: &Layer, x: &[Bound]) -> Vec<Bound> {
             }
             let own = match spec.activations {
                 // The sum is exact; then a conversion and two scales.
-                ActivationFormat::Int8PerToken => 4.0 * U * value.abs(),
+                ActivationFormat::Int8PerToken if !spec.weights.is_group_wise() => 4.0 * U * value.abs(),
+                // Each group has a scale, and groups are added as floats.
+                _ if spec.weights.is_group_wise() => (4.0 * U + summing(x.len())) * magnitude,
                 _ => summing(x.len()) * magnitude,
             };
             Bound { value, error: error + own }
