@@ -45,7 +45,7 @@ pub(crate) fn split(dense: &[u8]) -> Vec<u8> {
     let ffn_at = ffn.expect("a Llama file names its feed-forward layer's columns");
     let columns = u32::from_le_bytes(dense[ffn_at..ffn_at + 4].try_into().unwrap()) as usize;
     let width = columns / EXPERTS;
-    assert!(columns == EXPERTS * width && width % BLOCK == 0);
+    assert!(columns == EXPERTS * width && width.is_multiple_of(BLOCK));
     metadata[ffn_at - keys_start..][..4].copy_from_slice(&(width as u32).to_le_bytes());
     for key in ["llama.expert_count", "llama.expert_used_count"] {
         metadata.extend((key.len() as u64).to_le_bytes());
