@@ -61,7 +61,7 @@ fn measure<B: Backend>(
     let quantize = QuantizeSpec::new(DType::F32);
     let mut step = |weights: &B::Packed| -> Result<()> {
         let activations = if int8 {
-            let args = QuantizeArgs { spec: &quantize, x: &x, q: &q, scales: &q_scales };
+            let args = QuantizeArgs::new(&quantize, &x, &q, &q_scales);
             device.quantize(&mut stream, args.check()?)?;
             Activations::Int8PerToken { q: &q, scales: &q_scales }
         } else {

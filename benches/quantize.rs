@@ -19,7 +19,7 @@ impl Bench for Quantizes {
             let scales = Tensor::new(device, DType::F32, &[rows])?;
             let spec = QuantizeSpec::new(DType::F32);
             let mut step = || -> Result<()> {
-                let args = QuantizeArgs { spec: &spec, x: &x, q: &q, scales: &scales };
+                let args = QuantizeArgs::new(&spec, &x, &q, &scales);
                 device.quantize(stream, args.check()?)
             };
             step()?;

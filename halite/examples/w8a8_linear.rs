@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let q = Tensor::new(&device, DType::I8, &[TOKENS, IN_FEATURES])?;
     let scales = Tensor::new(&device, DType::F32, &[TOKENS])?;
     let quantize = QuantizeSpec::new(DType::F32);
-    let args = QuantizeArgs { spec: &quantize, x: &x_tensor, q: &q, scales: &scales };
+    let args = QuantizeArgs::new(&quantize, &x_tensor, &q, &scales);
     device.quantize(stream, args.check()?)?;
     let out = Tensor::new(&device, DType::F32, &[TOKENS, OUT_FEATURES])?;
     let x_int8 = Activations::Int8PerToken { q: &q, scales: &scales };

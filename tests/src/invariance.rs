@@ -4,6 +4,7 @@
 mod attention;
 mod lora;
 mod moe;
+mod quantize;
 mod rows;
 
 use crate::{
@@ -18,11 +19,13 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::bodies("invariance", "rows", rows::bodies()),
         Group::bodies("invariance", "attention", attention::bodies()),
         Group::bodies("invariance", "moe", moe::bodies()),
+        Group::bodies("invariance", "quantize", quantize::bodies()),
         Group::bodies(
             "invariance",
             "letter",
             vec![
-                ("quantisation is the documented F32 formula", rows::letter),
+                ("quantisation is the documented F32 formula", quantize::letter),
+                ("so is quantisation with zero points", quantize::asymmetric_letter),
                 ("ranks are added up in ascending order", crate::collectives::in_order),
                 ("so is the cache's, in INT8", crate::cache::int8::letter),
             ],

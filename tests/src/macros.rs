@@ -69,7 +69,7 @@ macro_rules! parity_tests {
                 combine combine_random experts functions local_ranges sums supports random errors
         );
         $crate::parity_tests!(@family $device, norm: edges fused weights extremes supports random errors);
-        $crate::parity_tests!(@family $device, quantize: edges supports random errors);
+        $crate::parity_tests!(@family $device, quantize: edges formats prepared known supports random errors);
         $crate::parity_tests!(
             @family $device,
             rope: edges scalings axes turns inverse supports random views write write_random errors
@@ -81,7 +81,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, top_k: edges supports random errors);
     };
     (@invariance $device:expr) => {
-        $crate::parity_tests!(@family $device, invariance: rows attention moe letter);
+        $crate::parity_tests!(@family $device, invariance: rows attention moe quantize letter);
     };
     (@family $device:expr, $family:ident: $($group:ident)*) => {
         pub(crate) mod $family {

@@ -1,16 +1,21 @@
-//! Quantisation per token, judged.
+//! Quantisation, judged.
+
+mod bounds;
+mod errors;
+mod known;
+mod options;
 
 use crate::{
     case::{Group, Verdict, ensure},
-    judge::{judge_quantised, refused, unsupported},
+    judge::{judge, unsupported},
     ledger::denied,
+    oracle::quantize::{prepared, smoothed},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
-    tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType,
-    quantize::{QuantizeArgs, QuantizeSpec},
+    Backend, DType, Stream,
+    quantize::{QuantizeArgs, QuantizeSpec, Rotation, ScaleSource, Smoothing},
 };
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
@@ -55,8 +60,8 @@ const ROWS: [Row; 9] = [
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Case {
-    /// Type of the input.
-    pub input: DType,
+    /// Which quantisation.
+    pub spec: QuantizeSpec,
     /// What the rows hold.
     pub rows: Vec<Row>,
     /// Columns.
@@ -71,9 +76,12 @@ pub struct Case {
 pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("quantize", "edges", edges(), body),
+        Group::listed("quantize", "formats", options::formats(), body),
+        Group::listed("quantize", "prepared", options::prepared(), body),
+        Group::bodies("quantize", "known", known::bodies()),
         Group::listed("quantize", "supports", supports(), body),
-        Group::seeded("quantize", "random", 40, random, body),
-        Group::bodies("quantize", "errors", vec![("wrong shapes, types and overlaps", errors)]),
+        Group::seeded("quantize", "random", 60, random, body),
+        Group::bodies("quantize", "errors", errors::bodies()),
     ]
 }
 
@@ -83,28 +91,41 @@ fn edges() -> Vec<Case> {
         [0, 1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 576, 1536].into_iter().enumerate()
     {
         for rows in [vec![], vec![Row::Spread], ROWS.to_vec()] {
-            let layout = LAYOUTS[number % 3];
-            cases.push(Case { input: DType::F32, rows, columns, layout, seed: number as u64 });
+            let (spec, layout) = (QuantizeSpec::new(DType::F32), LAYOUTS[number % 3]);
+            cases.push(Case { spec, rows, columns, layout, seed: number as u64 });
         }
     }
     cases
 }
 
 fn supports() -> Vec<Case> {
-    let case = |input| Case { input, rows: ROWS.to_vec(), columns: 70, layout: LAYOUTS[1], seed: 3 };
+    let case = |input| {
+        let spec = QuantizeSpec::new(input);
+        Case { spec, rows: ROWS.to_vec(), columns: 70, layout: LAYOUTS[1], seed: 3 }
+    };
     FLOATS.into_iter().map(case).collect()
 }
 
 fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
-    let rows = rng.below(14);
-    Case {
-        input: rng.pick(&FLOATS),
-        rows: (0..rows).map(|_| rng.pick(&ROWS)).collect(),
-        columns: rng.below(200),
-        layout: rng.pick(&LAYOUTS),
-        seed,
+    let (rows, columns) = (rng.below(14), rng.below(200));
+    let mut spec = QuantizeSpec::new(rng.pick(&FLOATS));
+    if rng.coin() {
+        spec = spec.with_output(rng.pick(&options::FORMATS));
     }
+    // Factors and rotations take the greatest rows beyond their type.
+    let mut kinds = ROWS.to_vec();
+    match rng.below(4) {
+        0 => spec = spec.with_smoothing(),
+        1 if columns > 0 => spec = spec.with_outlier_columns(1 + rng.below(columns)),
+        2 if columns > 0 => {
+            kinds.retain(|&kind| kind != Row::Huge);
+            spec = spec.with_hadamard(1 << columns.trailing_zeros());
+        }
+        _ => {}
+    }
+    let rows = (0..rows).map(|_| rng.pick(&kinds)).collect();
+    Case { spec, rows, columns, layout: rng.pick(&LAYOUTS), seed }
 }
 
 /// The values of a row, before they are rounded to the input's type.
@@ -136,27 +157,73 @@ pub(crate) fn row(rng: &mut Rng, kind: Row, input: DType, columns: usize) -> Vec
 }
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { input, columns, layout, .. } = case;
-    let (spec, rows) = (QuantizeSpec::new(*input), case.rows.len());
+    let Case { spec, columns, layout, .. } = case;
+    let (rows, count) = (case.rows.len(), spec.outlier_columns);
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(case.seed);
-    let values: Vec<f32> = case.rows.iter().flat_map(|&kind| row(&mut rng, kind, *input, *columns)).collect();
-    let (x, x_values) = Guarded::<B>::input(stream, *input, &values, &[rows, *columns], *layout)?;
-    let q = Guarded::<B>::output(stream, DType::I8, &[rows, *columns], *layout)?;
-    let scales = Guarded::<B>::output(stream, DType::F32, &[rows], Layout::Dense)?;
-    let args = QuantizeArgs { spec: &spec, x: &x.view, q: &q.view, scales: &scales.view };
+    let values: Vec<f32> =
+        case.rows.iter().flat_map(|&kind| row(&mut rng, kind, spec.input, *columns)).collect();
+    let (x, x_values) = Guarded::<B>::input(stream, spec.input, &values, &[rows, *columns], *layout)?;
+    let factors: Vec<f32> = (0..*columns).map(|_| 1.0 + 3.0 * rng.unit()).collect();
+    let (smoothing, factors) = Guarded::<B>::input(stream, DType::F32, &factors, &[*columns], Layout::Dense)?;
+    let outliers = outlier_columns(&mut rng, *columns, count);
+    let columns_tensor = Guarded::<B>::integers(stream, DType::I32, &outliers, &[count], Layout::Dense)?;
+    let outlier_values = Guarded::<B>::output(stream, spec.input, &[rows, count], *layout)?;
+    let q = Guarded::<B>::output(stream, spec.output.dtype(), &[rows, *columns], *layout)?;
+
+    let dims = spec.output.scale_dims(rows, *columns);
+    let given = spec.scales == ScaleSource::Static;
+    let (scales, zeros) = if given {
+        let scale = [0.05 + rng.unit()];
+        let zero = [if spec.output.dtype() == DType::U8 { 100 } else { -3 }];
+        (
+            Guarded::<B>::input(stream, DType::F32, &scale, &dims, Layout::Dense)?.0,
+            Guarded::<B>::integers(stream, DType::I32, &zero, &dims, Layout::Dense)?,
+        )
+    } else {
+        let strided = if dims.len() == 2 { *layout } else { Layout::Dense };
+        (
+            Guarded::<B>::output(stream, DType::F32, &dims, strided)?,
+            Guarded::<B>::output(stream, DType::I32, &dims, strided)?,
+        )
+    };
+    let mut args = QuantizeArgs::new(spec, &x.view, &q.view, &scales.view);
+    if spec.output.has_zero_points() {
+        args = args.with_zero_points(&zeros.view);
+    }
+    if spec.smoothing == Smoothing::PerColumn {
+        args = args.with_smoothing(&smoothing.view);
+    }
+    if count > 0 {
+        args = args.with_outliers(&columns_tensor.view, &outlier_values.view);
+    }
+    stream.reserve(device.quantize_workspace(spec, rows, *columns))?;
     let ran = device.quantize(stream, args.check()?);
-    if denied(device.quantize_supports(&spec)) {
+    if denied(device.quantize_supports(spec)) {
         unsupported("quantize", ran)?;
         q.untouched(stream)?;
-        return scales.untouched(stream);
+        return if given { Ok(()) } else { scales.untouched(stream) };
     }
     ran?;
+
+    let factors = (spec.smoothing == Smoothing::PerColumn).then_some(&factors[..]);
+    let block = if let Rotation::Hadamard { block } = spec.rotation { Some(block) } else { None };
+    let y = prepared(&x_values, *columns, factors, &outliers, block);
+    let zeros =
+        if spec.output.has_zero_points() { zeros.read(stream)? } else { vec![0.0; dims.iter().product()] };
     let (q, scales) = (q.read(stream)?, scales.read(stream)?);
-    let exact: Vec<Bound> = x_values.iter().map(|&x| Bound::exact(x)).collect();
-    judge_quantised(*columns, &exact, &q, &scales)?;
+    bounds::judge_rows(spec, *columns, &y, &q, &scales, &zeros)?;
+    let mut expected = Vec::new();
+    for row in x_values.chunks((*columns).max(1)).filter(|_| count > 0) {
+        let y = smoothed(row, factors);
+        let of = |&column: &i32| usize::try_from(column).ok().and_then(|column| y.get(column).copied());
+        let zero = crate::tolerance::Bound::exact(0.0);
+        expected.extend(outliers.iter().map(|column| of(column).unwrap_or(zero).rounded(spec.input)));
+    }
+    judge("outliers", &[rows, count], &outlier_values.read(stream)?, &expected)?;
     // Where the scale is 1 nothing but the tie decides.
-    for (r, _) in case.rows.iter().enumerate().filter(|(_, kind)| **kind == Row::Ties) {
+    let plain = *spec == QuantizeSpec::new(spec.input);
+    for (r, _) in case.rows.iter().enumerate().filter(|(_, kind)| plain && **kind == Row::Ties) {
         for c in r * columns..(r + 1) * columns {
             if scales[r] == 1.0 {
                 ensure(q[c] == x_values[c].round_ties_even(), || {
@@ -168,27 +235,14 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     Ok(())
 }
 
-fn errors<B: Backend>(device: &B) -> Verdict {
-    let stream = &mut device.stream()?;
-    let spec = QuantizeSpec::new(DType::F32);
-    let x = Guarded::<B>::output(stream, DType::F32, &[2, 3], Layout::Dense)?;
-    let q = Guarded::<B>::output(stream, DType::I8, &[2, 3], Layout::Dense)?;
-    let narrow = Guarded::<B>::output(stream, DType::I8, &[2, 2], Layout::Dense)?;
-    let scales = Guarded::<B>::output(stream, DType::F32, &[2], Layout::Dense)?;
-    let long = Guarded::<B>::output(stream, DType::F32, &[3], Layout::Dense)?;
-    let inside_x = x.view.narrow(1, 0..1)?.reshape(&[2]);
-    for (argument, x, q, scales) in [
-        ("x", &q.view, &q.view, &scales.view),
-        ("x", &scales.view, &q.view, &scales.view),
-        ("q", &x.view, &x.view, &scales.view),
-        ("q", &x.view, &narrow.view, &scales.view),
-        ("scales", &x.view, &q.view, &long.view),
-        ("scales", &x.view, &q.view, &q.view),
-        ("scales", &x.view, &q.view, &x.view.narrow(0, 0..1)?.narrow(1, 0..2)?.reshape(&[2])?),
-    ] {
-        refused("quantize", argument, QuantizeArgs { spec: &spec, x, q, scales }.check())?;
+/// Ascending; of three or more the first and the last are no columns.
+fn outlier_columns(rng: &mut Rng, columns: usize, count: usize) -> Vec<i32> {
+    let mut order = rng.permutation(columns);
+    order.truncate(count);
+    order.sort_unstable();
+    let mut outliers: Vec<i32> = order.into_iter().map(|column| column as i32).collect();
+    if let [first, _, .., last] = &mut outliers[..] {
+        (*first, *last) = (-1, columns as i32);
     }
-    ensure(inside_x.is_err(), || "a strided column was reshaped as if it were dense".into())?;
-    q.untouched(stream)?;
-    scales.untouched(stream)
+    outliers
 }

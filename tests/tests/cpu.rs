@@ -310,7 +310,7 @@ fn integers_are_not_taken_for_floats() -> Verdict {
                 stream,
                 ActivationArgs { spec: &activation, x: &x, out: ActivationOut::Float(&out) }.check()?,
             ),
-            cpu.quantize(stream, QuantizeArgs { spec: &quantize, x: &x, q: &q, scales: &scales }.check()?),
+            cpu.quantize(stream, QuantizeArgs::new(&quantize, &x, &q, &scales).check()?),
         ] {
             assert!(matches!(ran, Err(Error::Unsupported { .. })), "{dtype}: {ran:?}");
         }

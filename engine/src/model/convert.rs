@@ -3,7 +3,7 @@
 use crate::model_file::{ModelError, SourceTensor};
 use crate::{Result, WeightsFormat};
 use half::bf16;
-use halite_kernels::linear::HostWeights;
+use halite_kernels::{linear::HostWeights, quantize::quantize_row};
 use rayon::prelude::*;
 
 /// Values a thread dequantises at a time: they stay in its cache until they are converted.
@@ -117,53 +117,4 @@ fn convert<T: Send, S: Send>(
         })?;
     }
     Ok(())
-}
-
-/// Symmetric INT8 for one output channel, by the rule of [`halite_kernels::quantize`]; returns the scale.
-fn quantize_row(row: &[f32], out: &mut [i8]) -> f32 {
-    /// Adding and subtracting it rounds to the nearest even integer where |x| < 2^22, and unlike
-    /// `round_ties_even` it needs no call on processors without an instruction for it.
-    const ROUND: f32 = 1.5 * (1u32 << 23) as f32;
-    let largest = row.iter().fold(0.0f32, |largest, value| largest.max(value.abs()));
-    let scale = (largest / 127.0).max(f32::MIN_POSITIVE);
-    let inverse = 1.0 / scale;
-    for (out, value) in out.iter_mut().zip(row) {
-        let rounded = (value * inverse + ROUND) - ROUND;
-        *out = rounded.clamp(-127.0, 127.0) as i8;
-    }
-    scale
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_quantises_to_within_half_a_step() {
-        let row: Vec<f32> = (0..257).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.013).collect();
-        let mut q = vec![0; row.len()];
-        let scale = quantize_row(&row, &mut q);
-        for (&value, &q) in row.iter().zip(&q) {
-            assert!((f32::from(q) * scale - value).abs() <= scale * 0.5001, "{value} {q} {scale}");
-        }
-        assert!(q.contains(&127) || q.contains(&-127));
-    }
-
-    #[test]
-    fn ties_go_to_the_even_integer() {
-        // The scale is exactly 1.
-        let mut q = [0; 6];
-        assert_eq!(quantize_row(&[127.0, 0.5, 1.5, 2.5, -0.5, -1.5], &mut q), 1.0);
-        assert_eq!(q, [127, 0, 2, 2, 0, -2]);
-    }
-
-    #[test]
-    fn zeros_and_subnormals_have_a_usable_scale() {
-        let mut q = [1; 3];
-        assert_eq!(quantize_row(&[0.0; 3], &mut q), f32::MIN_POSITIVE);
-        assert_eq!(q, [0; 3]);
-        let scale = quantize_row(&[1e-45, -1e-40, 6e-38], &mut q);
-        assert!(scale.is_finite() && scale >= f32::MIN_POSITIVE);
-        assert_eq!(q[0], 0);
-    }
 }

@@ -49,7 +49,7 @@ impl<B: Backend> Queue<'_, B> {
             Input::Float(_) => Ok(()),
             Input::Int8 { q, scales } => {
                 let spec = QuantizeSpec::new(DType::F32);
-                let args = QuantizeArgs { spec: &spec, x, q, scales };
+                let args = QuantizeArgs::new(&spec, x, q, scales);
                 Ok(self.device.quantize(self.stream, args.check()?)?)
             }
         }

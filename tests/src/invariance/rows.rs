@@ -1,14 +1,12 @@
 //! Rows alone against rows in a batch.
 
 use crate::{
-    case::{Fault, Shown, Verdict, ensure},
+    case::{Fault, Shown, Verdict},
     embedding::pooling::{POOLINGS, cu_seqlens},
     judge::same_bits,
     ledger::denied,
     linear::{Case, Fill, Operand, Weights, group_wise, integer_specs, specs},
-    oracle,
     poison::{Guarded, Layout},
-    quantize::Row,
     random::Rng,
 };
 use halite_hal::Pending;
@@ -19,7 +17,6 @@ use halite_kernels::{
     linear::{ActivationFormat, Epilogue, LinearArgs, LinearSpec, WeightFormat},
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
-    quantize::{QuantizeArgs, QuantizeSpec},
     rope::{Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Yarn},
     sampling::{
         DraftProbabilities, LogProbArgs, ProbabilityArgs, SamplingArgs, SamplingParams, SamplingSpec,
@@ -40,7 +37,6 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("linear layers of every format", linear),
         ("low-rank adapters", super::lora::rows),
         ("norms", norm),
-        ("quantisation", quantize),
         ("activations", activation),
         ("rotations", rope),
         ("pooling and L2 normalising", pooled),
@@ -132,7 +128,7 @@ fn linear<B: Backend>(device: &B) -> Verdict {
     Ok(())
 }
 
-fn input<B: Backend>(stream: &mut B::Stream, columns: usize) -> Result<Tensor<B>, Fault> {
+pub(super) fn input<B: Backend>(stream: &mut B::Stream, columns: usize) -> Result<Tensor<B>, Fault> {
     Ok(Tensor::from_slice(stream, &Rng::new(9).spreads(ROWS * columns), &[ROWS, columns])?)
 }
 
@@ -161,25 +157,6 @@ fn norm<B: Backend>(device: &B) -> Verdict {
                 };
                 device.norm(stream, args.check()?)?;
                 out.read_bytes(stream)
-            })?;
-        }
-    }
-    Ok(())
-}
-
-fn quantize<B: Backend>(device: &B) -> Verdict {
-    let stream = &mut device.stream()?;
-    for columns in [17, 100, 576] {
-        let x = input::<B>(stream, columns)?;
-        let spec = QuantizeSpec::new(DType::F32);
-        for want_scales in [false, true] {
-            same_rows("quantize", if want_scales { 4 } else { columns }, |rows| {
-                let q = Guarded::<B>::output(stream, DType::I8, &[rows.len(), columns], Layout::Dense)?;
-                let scales = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
-                let x = x.narrow(0, rows)?;
-                let args = QuantizeArgs { spec: &spec, x: &x, q: &q.view, scales: &scales.view };
-                device.quantize(stream, args.check()?)?;
-                if want_scales { scales.read_bytes(stream) } else { q.read_bytes(stream) }
             })?;
         }
     }
@@ -386,43 +363,6 @@ fn verify<B: Backend>(device: &B) -> Verdict {
             let pairs = accepted.chunks_exact(4).zip(next.chunks_exact(4));
             Ok(pairs.flat_map(|(accepted, next)| [accepted, next].concat()).collect())
         })?;
-    }
-    Ok(())
-}
-
-/// A backend with IEEE division follows the documented F32 formula to the bit, on every kind of row.
-pub(super) fn letter<B: Backend>(device: &B) -> Verdict {
-    let stream = &mut device.stream()?;
-    let kinds = [
-        Row::Spread,
-        Row::Zeros,
-        Row::Tiny,
-        Row::Subnormal,
-        Row::Huge,
-        Row::Constant,
-        Row::Ties,
-        Row::Nan,
-        Row::Infinite,
-    ];
-    for columns in [1, 16, 33, 576] {
-        let mut rng = Rng::new(columns as u64);
-        let rows: Vec<Vec<f32>> =
-            kinds.map(|kind| crate::quantize::row(&mut rng, kind, DType::F32, columns)).to_vec();
-        let dims = [rows.len(), columns];
-        let x = Tensor::<B>::from_slice(stream, &rows.concat(), &dims)?;
-        let q = Guarded::<B>::output(stream, DType::I8, &dims, Layout::Dense)?;
-        let scales = Guarded::<B>::output(stream, DType::F32, &dims[..1], Layout::Dense)?;
-        let spec = QuantizeSpec::new(DType::F32);
-        let args = QuantizeArgs { spec: &spec, x: &x, q: &q.view, scales: &scales.view };
-        device.quantize(stream, args.check()?)?;
-        let (q, scales) = (q.view.to_vec::<i8>(stream)?, scales.view.to_vec::<f32>(stream)?);
-        for (row, values) in rows.iter().enumerate() {
-            let (expected, scale) = oracle::quantize::by_the_letter(values);
-            let same = scales[row].to_bits() == scale.to_bits() || (scale.is_nan() && scales[row].is_nan());
-            ensure(same && q[row * columns..][..columns] == expected[..], || {
-                format!("a row of {:?}, {columns} columns: scale {} for {scale}", kinds[row], scales[row])
-            })?;
-        }
     }
     Ok(())
 }

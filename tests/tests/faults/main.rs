@@ -13,8 +13,8 @@ mod logits;
 mod lora;
 mod moe;
 mod norm;
+mod quantize;
 mod rope;
-mod rows;
 mod sampling;
 mod top_k;
 

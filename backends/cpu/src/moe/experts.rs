@@ -139,7 +139,8 @@ pub(super) fn run(cpu: &Cpu, stream: &mut CpuStream, args: &ExpertsArgs<'_, Cpu>
     let quantised = plan.quantised.as_ref().map(|memory| RowMemory::part(&memory.activations(), 0..tokens));
     let quantised = quantised.transpose()?;
     if let Some(RowMemory::Int8 { q, scales }) = &quantised {
-        let args = QuantizeArgs { spec: &QuantizeSpec::new(spec.dtype), x: args.x, q, scales };
+        let quantize = QuantizeSpec::new(spec.dtype);
+        let args = QuantizeArgs::new(&quantize, args.x, q, scales);
         cpu.quantize(stream, args.check()?)?;
     }
     let input = |network: &FeedForward| match &quantised {
@@ -238,7 +239,8 @@ impl Run<'_> {
                 cpu.activation(stream, ActivationArgs { spec: &spec, x: &first, out }.check()?)?;
             }
             (None, RowMemory::Int8 { q, scales }) => {
-                let args = QuantizeArgs { spec: &QuantizeSpec::new(dtype), x: &first, q, scales };
+                let quantize = QuantizeSpec::new(dtype);
+                let args = QuantizeArgs::new(&quantize, &first, q, scales);
                 cpu.quantize(stream, args.check()?)?;
             }
             (None, RowMemory::Float(_)) => {}

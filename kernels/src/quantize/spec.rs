@@ -1,0 +1,153 @@
+//! Which quantisation.
+
+use super::CHECK;
+use crate::linear::ActivationFormat;
+use halite_hal::{DType, Result};
+
+/// The largest block of a rotation.
+pub const MAX_ROTATION_BLOCK: usize = 8192;
+
+/// Where scales and zero points come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScaleSource {
+    /// From the values: the operator writes them.
+    #[default]
+    Dynamic,
+    /// Given, from calibration: the operator reads them. For formats with one scale for all rows.
+    Static,
+}
+
+/// What columns are divided by before they are quantised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Smoothing {
+    /// Nothing.
+    #[default]
+    None,
+    /// A factor a column (SmoothQuant).
+    PerColumn,
+}
+
+/// What rows are multiplied with before they are quantised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rotation {
+    /// Nothing.
+    #[default]
+    None,
+    /// Each block of columns with a normalised Walsh-Hadamard matrix (QuaRot).
+    Hadamard {
+        /// Columns of a block: a power of two that divides the columns.
+        block: usize,
+    },
+}
+
+/// From which type to which format, and what happens before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct QuantizeSpec {
+    /// Type of the input.
+    pub input: DType,
+    /// Format of the result: one of integers.
+    pub output: ActivationFormat,
+    /// Where scales and zero points come from.
+    pub scales: ScaleSource,
+    /// What columns are divided by first.
+    pub smoothing: Smoothing,
+    /// What rows are multiplied with then.
+    pub rotation: Rotation,
+    /// Columns that are kept in float: they take no part in the scale, and are 0 in the integers. None for 0.
+    pub outlier_columns: usize,
+}
+
+impl QuantizeSpec {
+    /// From `input` to INT8 per token.
+    pub fn new(input: DType) -> Self {
+        QuantizeSpec {
+            input,
+            output: ActivationFormat::Int8PerToken,
+            scales: ScaleSource::Dynamic,
+            smoothing: Smoothing::None,
+            rotation: Rotation::None,
+            outlier_columns: 0,
+        }
+    }
+
+    /// To another format of integers.
+    pub fn with_output(mut self, output: ActivationFormat) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// With scales, and zero points where the format has them, that are given.
+    pub fn with_static_scales(mut self) -> Self {
+        self.scales = ScaleSource::Static;
+        self
+    }
+
+    /// With a factor a column that divides it.
+    pub fn with_smoothing(mut self) -> Self {
+        self.smoothing = Smoothing::PerColumn;
+        self
+    }
+
+    /// With blocks of so many columns rotated.
+    pub fn with_hadamard(mut self, block: usize) -> Self {
+        self.rotation = Rotation::Hadamard { block };
+        self
+    }
+
+    /// With so many columns kept in float.
+    pub fn with_outlier_columns(mut self, columns: usize) -> Self {
+        self.outlier_columns = columns;
+        self
+    }
+
+    /// Checks that the specification makes sense.
+    ///
+    /// # Errors
+    /// A format that is not of integers, static scales for rows that are not known yet, or a rotation of another size.
+    pub fn check(&self) -> Result<()> {
+        CHECK.that(self.output.is_quantized(), "output", "a format of integers", self.output)?;
+        self.output.check(CHECK, "output")?;
+        let one =
+            matches!(self.output, ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_));
+        let given = self.scales == ScaleSource::Static;
+        CHECK.that(one || !given, "output", "one scale for all rows where it is static", self.output)?;
+        if let Rotation::Hadamard { block } = self.rotation {
+            let power = block.is_power_of_two() && block <= MAX_ROTATION_BLOCK;
+            CHECK.that(power, "rotation", format!("a power of two up to {MAX_ROTATION_BLOCK}"), block)?;
+            let none = self.outlier_columns == 0;
+            CHECK.that(none, "outliers", "none of rotated columns", self.outlier_columns)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn specs_that_make_no_sense_are_refused() {
+        let spec = QuantizeSpec::new(DType::F32);
+        assert!(spec.clone().with_hadamard(1).check().is_ok());
+        for (bad, argument) in [
+            (spec.clone().with_output(ActivationFormat::Float(DType::F32)), "output"),
+            (spec.clone().with_output(ActivationFormat::Int8PerGroup { size: 31 }), "output"),
+            (spec.clone().with_output(ActivationFormat::AsymmetricPerToken(DType::F16)), "output"),
+            (spec.clone().with_static_scales(), "output"),
+            (spec.clone().with_hadamard(0), "rotation"),
+            (spec.clone().with_hadamard(48), "rotation"),
+            (spec.clone().with_hadamard(2 * MAX_ROTATION_BLOCK), "rotation"),
+            (spec.clone().with_hadamard(4).with_outlier_columns(1), "outliers"),
+        ] {
+            match bad.check().unwrap_err() {
+                Error::Argument { argument: found, .. } => assert_eq!(found, argument, "{bad:?}"),
+                other => panic!("{bad:?}: {other}"),
+            }
+        }
+    }
+}
