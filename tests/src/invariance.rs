@@ -26,8 +26,8 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
             vec![
                 ("quantisation is the documented F32 formula", quantize::letter),
                 ("so is quantisation with zero points", quantize::asymmetric_letter),
-                ("ranks are added up in ascending order", crate::collectives::in_order),
                 ("so is the cache's, in INT8", crate::cache::int8::letter),
+                ("ranks are added up in ascending order", crate::collectives::in_order),
             ],
         ),
     ]

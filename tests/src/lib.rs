@@ -42,7 +42,7 @@
 //! | N or K of 1, 15, 17, 1,368, 5,120 with groups of 32, 73,448 | `linear/known`, `linear/edges`, `linear/group_wise` |
 //! | an operand at an odd address; an output full of NaN | `linear/known`, every strided layout, every output |
 //! | narrowing to I8 and U8 beyond the range | `linear/known`, `linear/formats` |
-//! | rows of zeros, of 6e-38, of one value | `quantize/edges` |
+//! | rows of zeros, of 6e-38, of one value with a zero point or without | `quantize/known`, `quantize/edges` |
 //! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
 //! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |
 //! | 8 groups of one expert, top-2 inside each group | `moe/routing_groups` |

@@ -83,6 +83,13 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                 ActivationFormat::AsymmetricPerToken(DType::U8),
                 ActivationFormat::AsymmetricPerTensor(DType::I8),
             ] {
+                let quantize = QuantizeSpec::new(DType::Bf16).with_output(format);
+                for quantize in [
+                    quantize.clone().with_smoothing().with_hadamard(64),
+                    quantize.with_smoothing().with_outlier_columns(8),
+                ] {
+                    assert_eq!(cpu.quantize_supports(&quantize), Support::Native, "{quantize:?}");
+                }
                 let spec = LinearSpec::w8a8(576, 1536).with_weights(weights).with_activation_format(format);
                 for spec in [spec.clone(), spec.with_outliers(8, DType::Bf16).with_output(DType::I8)] {
                     assert_eq!(cpu.linear_supports(&spec), Support::Native, "{spec:?}");

@@ -82,7 +82,7 @@ pub fn smoothed(row: &[f64], factors: Option<&[f64]>) -> Vec<Bound> {
 fn rotated(block: &[Bound]) -> Vec<Bound> {
     let root = 1.0 / (block.len() as f64).sqrt();
     let row = |i: usize| {
-        let sign = |j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         let sum = Bound::sum(block.iter().enumerate().map(|(j, x)| sign(j) * x.value));
         let errors: f64 = block.iter().map(|x| x.error).sum();
         sum.loosened(errors).times(Bound { value: root, error: U * root }).loosened(TINY)
