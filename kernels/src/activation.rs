@@ -130,6 +130,15 @@ pub enum ActivationOut<'a, D: Device> {
         /// F32 `[rows]`.
         scales: &'a Tensor<D>,
     },
+    /// Quantised per row, each column divided by its factor first (SmoothQuant, arXiv:2211.10438), in F32.
+    Int8Smoothed {
+        /// I8 `[rows, columns]`.
+        q: &'a Tensor<D>,
+        /// F32 `[rows]`.
+        scales: &'a Tensor<D>,
+        /// F32 `[columns]`.
+        factors: &'a Tensor<D>,
+    },
 }
 
 /// One call: `out[r, c] = function(x)[r, c]`, computed in F32 and rounded once.
@@ -151,7 +160,9 @@ impl<D: Device> ActivationArgs<'_, D> {
     pub fn check(self) -> Result<Checked<Self>> {
         let (name, out, dtype) = match &self.out {
             ActivationOut::Float(out) => ("out", *out, self.spec.dtype),
-            ActivationOut::Int8PerToken { q, .. } => ("q", *q, DType::I8),
+            ActivationOut::Int8PerToken { q, .. } | ActivationOut::Int8Smoothed { q, .. } => {
+                ("q", *q, DType::I8)
+            }
         };
         let rows = CHECK.rows(name, out, 2)?;
         let columns = out.dims()[1];
@@ -167,9 +178,16 @@ impl<D: Device> ActivationArgs<'_, D> {
         CHECK.tensor(name, out, dtype, &[rows, columns])?;
         CHECK.tensor("x", self.x, self.spec.dtype, &[rows, width])?;
         CHECK.disjoint(name, out, &[("x", Some(self.x))])?;
-        if let ActivationOut::Int8PerToken { q, scales } = &self.out {
+        if let ActivationOut::Int8PerToken { q, scales } | ActivationOut::Int8Smoothed { q, scales, .. } =
+            &self.out
+        {
             CHECK.tensor("scales", scales, DType::F32, &[rows])?;
             CHECK.disjoint("scales", scales, &[("x", Some(self.x)), ("q", Some(q))])?;
+        }
+        if let ActivationOut::Int8Smoothed { q, scales, factors } = &self.out {
+            CHECK.tensor("factors", factors, DType::F32, &[columns])?;
+            CHECK.disjoint("q", q, &[("factors", Some(factors))])?;
+            CHECK.disjoint("scales", scales, &[("factors", Some(factors))])?;
         }
         Ok(Checked::new(self))
     }

@@ -77,6 +77,15 @@ pub enum NormOut<'a, D: Device> {
         /// F32, of the input's shape without the innermost dimension.
         scales: &'a Tensor<D>,
     },
+    /// Quantised per row, each column divided by its factor first (SmoothQuant, arXiv:2211.10438), in F32.
+    Int8Smoothed {
+        /// I8, of the input's shape.
+        q: &'a Tensor<D>,
+        /// F32, of the input's shape without the innermost dimension.
+        scales: &'a Tensor<D>,
+        /// F32 `[columns]`.
+        factors: &'a Tensor<D>,
+    },
 }
 
 /// The residual that a norm adds on the way, and on which side of it.
@@ -161,13 +170,22 @@ impl<D: Device> NormArgs<'_, D> {
                 CHECK.disjoint("out", out, &inputs)?;
                 CHECK.disjoint("out", out, &[("sum", sum)])?;
             }
-            NormOut::Int8PerToken { q, scales } => {
+            NormOut::Int8PerToken { q, scales } | NormOut::Int8Smoothed { q, scales, .. } => {
                 CHECK.tensor("q", q, DType::I8, dims)?;
                 CHECK.tensor("scales", scales, DType::F32, &dims[..dims.len() - 1])?;
                 CHECK.disjoint("q", q, &inputs)?;
                 CHECK.disjoint("q", q, &[("sum", sum), ("scales", Some(scales))])?;
                 CHECK.disjoint("scales", scales, &inputs)?;
                 CHECK.disjoint("scales", scales, &[("sum", sum)])?;
+            }
+        }
+        if let NormOut::Int8Smoothed { q, scales, factors } = &self.out {
+            CHECK.tensor("factors", factors, DType::F32, &[columns])?;
+            let factors = [("factors", Some(*factors))];
+            CHECK.disjoint("q", q, &factors)?;
+            CHECK.disjoint("scales", scales, &factors)?;
+            if let Some(sum) = sum {
+                CHECK.disjoint("sum", sum, &factors)?;
             }
         }
         Ok(Checked::new(self))

@@ -28,14 +28,26 @@ pub(crate) const CLAMPED: [Glu; 2] = [Glu::CLAMPED_SWIGLU, Glu::Clamped { alpha:
 const LAYOUTS_OF_GATES: [GateLayout; 2] = [GateLayout::Split, GateLayout::Interleaved];
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
+/// What becomes of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// Floats.
+    Float,
+    /// INT8 per token.
+    Int8,
+    /// INT8 per token, of columns divided by smoothing factors.
+    Smoothed,
+}
+
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Case {
     /// What to compute.
     pub spec: ActivationSpec,
-    /// Whether the result is quantised.
-    pub quantised: bool,
+    /// Whether the result is quantised, and how.
+    pub output: Output,
     /// Rows of input and output.
     pub rows: usize,
     /// Columns of the output.
@@ -79,7 +91,7 @@ fn edges() -> Vec<Case> {
             {
                 let (layout, extremes) = (LAYOUTS[number % 3], columns == 33);
                 let seed = number as u64;
-                cases.push(Case { spec, quantised: false, rows, columns, layout, extremes, seed });
+                cases.push(Case { spec, output: Output::Float, rows, columns, layout, extremes, seed });
             }
         }
     }
@@ -93,7 +105,7 @@ fn glu() -> Vec<Case> {
             for glu in [Glu::Plain(FUNCTIONS[number % 3]), CLAMPED[0], CLAMPED[1]] {
                 let (spec, extremes) = (ActivationSpec::glu(glu, layout), columns == 47);
                 let (layout, seed) = (LAYOUTS[number % 3], number as u64);
-                cases.push(Case { spec, quantised: false, rows: 3, columns, layout, extremes, seed });
+                cases.push(Case { spec, output: Output::Float, rows: 3, columns, layout, extremes, seed });
             }
         }
     }
@@ -106,7 +118,10 @@ fn quantised() -> Vec<Case> {
         for rows in [0, 1, 5] {
             for spec in specs().into_iter().skip(number).step_by(5) {
                 let (layout, extremes) = (LAYOUTS[number % 3], columns == 33);
-                cases.push(Case { spec, quantised: true, rows, columns, layout, extremes, seed: 3 });
+                for output in [Output::Int8, Output::Smoothed] {
+                    let spec = spec.clone();
+                    cases.push(Case { spec, output, rows, columns, layout, extremes, seed: 3 });
+                }
             }
         }
     }
@@ -117,9 +132,9 @@ fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for spec in specs() {
         for dtype in FLOATS {
-            for quantised in [false, true] {
+            for output in [Output::Float, Output::Int8, Output::Smoothed] {
                 let (spec, layout) = (spec.clone().with_dtype(dtype), LAYOUTS[1]);
-                cases.push(Case { spec, quantised, rows: 3, columns: 37, layout, extremes: true, seed: 1 });
+                cases.push(Case { spec, output, rows: 3, columns: 37, layout, extremes: true, seed: 1 });
             }
         }
     }
@@ -131,7 +146,7 @@ fn random(seed: u64) -> Case {
     let specs = specs();
     Case {
         spec: specs[rng.below(specs.len())].clone().with_dtype(rng.pick(&FLOATS)),
-        quantised: rng.coin(),
+        output: rng.pick(&[Output::Float, Output::Int8, Output::Smoothed]),
         rows: rng.below(20),
         columns: rng.below(100),
         layout: rng.pick(&LAYOUTS),
@@ -156,10 +171,14 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let out = Guarded::<B>::output(stream, spec.dtype, &dims, *layout)?;
     let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
     let scales = Guarded::<B>::output(stream, DType::F32, &dims[..1], Layout::Dense)?;
-    let target = if case.quantised {
-        ActivationOut::Int8PerToken { q: &q.view, scales: &scales.view }
-    } else {
-        ActivationOut::Float(&out.view)
+    let divisors = Rng::new(case.seed ^ 5).aways(*columns);
+    let (factors, divisors) = Guarded::<B>::input(stream, DType::F32, &divisors, &dims[1..], Layout::Dense)?;
+    let target = match case.output {
+        Output::Float => ActivationOut::Float(&out.view),
+        Output::Int8 => ActivationOut::Int8PerToken { q: &q.view, scales: &scales.view },
+        Output::Smoothed => {
+            ActivationOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors: &factors.view }
+        }
     };
     let ran = device.activation(stream, ActivationArgs { spec, x: &x.view, out: target }.check()?);
     if denied(device.activation_supports(spec)) {
@@ -170,8 +189,12 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     }
     ran?;
     let x: Vec<Bound> = x_values.into_iter().map(Bound::exact).collect();
-    let expected = oracle::activation::rows(spec.function, &x, *columns);
-    if case.quantised {
+    let mut expected = oracle::activation::rows(spec.function, &x, *columns);
+    if case.output == Output::Smoothed {
+        let divided = expected.iter().zip(divisors.iter().cycle());
+        expected = divided.map(|(y, &divisor)| y.over(divisor)).collect();
+    }
+    if case.output != Output::Float {
         out.untouched(stream)?;
         judge_quantised(*columns, &expected, &q.read(stream)?, &scales.read(stream)?)
     } else {
@@ -195,6 +218,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?, tensor(DType::F32, &[1])?);
     let float = ActivationOut::Float;
     let int8 = |q, scales| ActivationOut::Int8PerToken { q, scales };
+    let smoothed = |factors| ActivationOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors };
     for (argument, spec, x, out) in [
         ("x", &gated, &x.view, float(&out.view)),
         ("x", &plain, &half.view, float(&out.view)),
@@ -208,6 +232,8 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("scales", &plain, &x.view, int8(&q.view, &few.view)),
         ("scales", &plain, &x.view, int8(&q.view, &half.view)),
         ("scales", &plain, &x.view, int8(&q.view, &x.view.narrow(0, 0..1)?.reshape(&[3])?.narrow(0, 0..2)?)),
+        ("factors", &plain, &x.view, smoothed(&half.view)),
+        ("factors", &plain, &x.view, smoothed(&scales.view)),
         ("glu", &clamped(f32::NAN, 7.0), &wide.view, float(&out.view)),
         ("glu", &clamped(f32::INFINITY, 7.0), &wide.view, float(&out.view)),
         ("glu", &clamped(1.0, 0.0), &wide.view, float(&out.view)),

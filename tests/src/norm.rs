@@ -81,6 +81,8 @@ pub struct Case {
     pub bias: bool,
     /// Whether the result is quantised.
     pub quantised: bool,
+    /// Whether columns are divided by smoothing factors first, where it is quantised.
+    pub smoothed: bool,
     /// What the rows hold.
     pub data: Data,
     /// How tensors lie in memory.
@@ -103,6 +105,7 @@ impl Case {
             residual: None,
             bias: kind == NormKind::Layer,
             quantised: false,
+            smoothed: false,
             data: Data::Away,
             layout: Layout::Dense,
             seed: columns as u64,
@@ -145,7 +148,11 @@ fn fused() -> Vec<Case> {
                 for outer in [&[4][..], &[3, 2], &[3, 1], &[0]] {
                     let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
                     let case = Case::new(kind, DType::F32, outer, columns);
-                    cases.push(Case { residual, quantised, layout, ..case });
+                    let case = Case { residual, quantised, layout, ..case };
+                    if quantised {
+                        cases.push(Case { smoothed: true, ..case.clone() });
+                    }
+                    cases.push(case);
                 }
             }
         }
@@ -212,6 +219,7 @@ fn random(seed: u64) -> Case {
         weights,
         residual,
         quantised,
+        smoothed: rng.coin(),
         bias: case.spec.kind == NormKind::Layer && rng.coin(),
         layout: rng.pick(&[LAYOUTS[0], LAYOUTS[1], Layout::Heads { after: 2 }]),
         seed,
@@ -250,6 +258,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let (weighted, biased) = (case.weights != Weights::None, case.bias);
     let out = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
     let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
+    let (factors, divisors) =
+        Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
     // Scales of [tokens, heads] may be a part of wider rows, a single head of them too.
     let strided = case.outer.len() == 2 && *layout != Layout::Dense;
     let scale_layout = if strided { Layout::Rows { before: 1, after: 2 } } else { Layout::Dense };
@@ -264,7 +274,9 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         }),
         weight: weighted.then_some(&weight.view),
         bias: biased.then_some(&bias.view),
-        out: if case.quantised {
+        out: if case.quantised && case.smoothed {
+            NormOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors: &factors.view }
+        } else if case.quantised {
             NormOut::Int8PerToken { q: &q.view, scales: &scales.view }
         } else {
             NormOut::Float(&out.view)
@@ -301,6 +313,10 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         expected = expected.iter().zip(&residual_values).map(|(y, &r)| y.plus(Bound::exact(r))).collect();
     }
     if case.quantised {
+        if case.smoothed {
+            let divided = expected.iter().zip(divisors.iter().cycle());
+            expected = divided.map(|(y, &divisor)| y.over(divisor)).collect();
+        }
         out.untouched(stream)?;
         judge_quantised(columns, &expected, &q.read(stream)?, &scales.read(stream)?)
     } else {
@@ -341,6 +357,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let (heads_x, heads_out) = (wide_x.view.split_last(3)?, wide_out.view.split_last(3)?);
     let heads = NormArgs::<B> { x: &heads_x, out: float(&heads_out), ..plain.clone() };
     let heads_weight = weight.view.reshape(&[1, 3])?;
+    let smoothed = |factors| NormOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors };
     for (argument, args) in [
         ("x", NormArgs { x: &flat.view, ..plain.clone() }),
         ("x", NormArgs { x: &half.view, ..plain.clone() }),
@@ -373,6 +390,8 @@ fn errors<B: Backend>(device: &B) -> Verdict {
             "scales",
             NormArgs { out: NormOut::Int8PerToken { q: &q.view, scales: &weight.view }, ..plain.clone() },
         ),
+        ("factors", NormArgs { out: smoothed(&scales.view), ..plain.clone() }),
+        ("factors", NormArgs { out: smoothed(&z.view), ..plain.clone() }),
     ] {
         refused("norm", argument, args.check())?;
     }

@@ -3,10 +3,10 @@
 use crate::{
     device::Cpu,
     quantize::quantize_row,
-    row::Row,
+    row::{Row, Smoothed},
     simd::{Isa, Kernel, LANES, StoredFloat, activation},
     stream::CpuStream,
-    view::{Rows, read, with_float, write},
+    view::{Reader, Rows, read, with_float, write},
 };
 use halite_hal::{Result, Tensor};
 use halite_kernels::{
@@ -42,7 +42,10 @@ impl ActivationOps for Cpu {
                     });
                     Ok(())
                 }
-                ActivationOut::Int8PerToken { q, scales } => self.activation_quantized(input, q, scales),
+                ActivationOut::Int8PerToken { q, scales } => self.activation_quantized(input, q, scales, None),
+                ActivationOut::Int8Smoothed { q, scales, factors } => {
+                    self.activation_quantized(input, q, scales, Some(factors))
+                }
                 other => Err(crate::unsupported("activation", "this form of output", other)),
             }
         })
@@ -55,8 +58,11 @@ impl Cpu {
         input: Input<'_, T>,
         q: &Tensor<Cpu>,
         scales: &Tensor<Cpu>,
+        factors: Option<&Tensor<Cpu>>,
     ) -> Result<()> {
         let (mut q, mut scales) = (write::<i8>(q)?, write::<f32>(scales)?);
+        let factors = factors.map(read::<f32>).transpose()?;
+        let factors = factors.as_ref().map(Reader::data);
         let layout = q.rows;
         if layout.columns == 0 {
             // Rows of nothing are rows of zeros, and have no chunks below.
@@ -67,7 +73,7 @@ impl Cpu {
         let tasks =
             q.data().chunks_mut(layout.outer_stride * per_task).zip(scales.data().chunks_mut(per_task));
         self.team().each(tasks.enumerate(), |(task, (q, scales))| {
-            self.tier().run(QuantizeRows { input, first: task * per_task, q, layout, scales });
+            self.tier().run(QuantizeRows { input, factors, first: task * per_task, q, layout, scales });
         });
         Ok(())
     }
@@ -115,6 +121,7 @@ impl<T: StoredFloat> Kernel for ActivateRows<'_, T> {
 /// Rows `first..first + scales.len()`, quantised. A row is computed twice, which spares scratch memory.
 struct QuantizeRows<'a, T> {
     input: Input<'a, T>,
+    factors: Option<&'a [f32]>,
     first: usize,
     q: &'a mut [i8],
     layout: Rows,
@@ -129,7 +136,8 @@ impl<T: StoredFloat> Kernel for QuantizeRows<'_, T> {
         let columns = self.layout.columns;
         for (row, scale) in self.scales.iter_mut().enumerate() {
             let q = &mut self.q[row * self.layout.outer_stride..][..columns];
-            *scale = quantize_row(isa, &self.input.row(self.first + row, columns), q);
+            let row = self.input.row(self.first + row, columns);
+            *scale = quantize_row(isa, &Smoothed { row, factors: self.factors }, q);
         }
     }
 }

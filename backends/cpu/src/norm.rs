@@ -3,7 +3,7 @@
 use crate::{
     device::Cpu,
     quantize::quantize_row,
-    row::{Row, StoredRow, sum_of},
+    row::{Row, Smoothed, StoredRow, sum_of},
     simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
     stream::CpuStream,
     view::{Reader, Rows, read, with_float, write},
@@ -113,7 +113,13 @@ impl Cpu {
                 });
                 Ok(())
             }
-            NormOut::Int8PerToken { q, scales } => self.norm_quantized(x, rows, formula, after, q, scales),
+            NormOut::Int8PerToken { q, scales } => {
+                self.norm_quantized(x, rows, formula, after, (q, scales), None)
+            }
+            NormOut::Int8Smoothed { q, scales, factors } => {
+                let factors = read::<f32>(factors)?;
+                self.norm_quantized(x, rows, formula, after, (q, scales), Some(factors.data()))
+            }
             // A form this backend does not know yet cannot be checked into arguments for it either.
             _ => Err(crate::unsupported("norm", "this form of output", out)),
         }
@@ -125,8 +131,8 @@ impl Cpu {
         rows: Rows,
         formula: &Formula<'_>,
         after: Option<(&[T], Rows)>,
-        q: &Tensor<Cpu>,
-        scales: &Tensor<Cpu>,
+        (q, scales): (&Tensor<Cpu>, &Tensor<Cpu>),
+        factors: Option<&[f32]>,
     ) -> Result<()> {
         let scales_are_flat = scales.dims().len() == 1;
         let (mut q, mut scales) = (write::<i8>(q)?, write::<f32>(scales)?);
@@ -140,7 +146,7 @@ impl Cpu {
             .zip(scales.data().chunks_mut(scale_stride * per_task))
             .enumerate();
         self.team().each(tasks, |(task, (q, scales))| {
-            let target = Int8Rows { q, layout, scales, scale_stride };
+            let target = Int8Rows { q, layout, scales, scale_stride, factors };
             let first = task * per_task;
             self.tier().run(NormRows { x, rows, first, count: per_task, formula, after, target });
         });
@@ -192,6 +198,7 @@ struct Int8Rows<'a> {
     layout: Rows,
     scales: &'a mut [f32],
     scale_stride: usize,
+    factors: Option<&'a [f32]>,
 }
 
 impl Target for Int8Rows<'_> {
@@ -199,7 +206,8 @@ impl Target for Int8Rows<'_> {
     fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
         let columns = self.layout.columns;
         let q = &mut self.q[self.layout.start(outer, inner)..][..columns];
-        self.scales[outer * self.scale_stride + inner] = quantize_row(isa, y, q);
+        let row = Smoothed { row: y, factors: self.factors };
+        self.scales[outer * self.scale_stride + inner] = quantize_row(isa, &row, q);
     }
 }
 

@@ -3,7 +3,7 @@
 //! What a closure from an index to a vector would say, as types: a closure that the compiler does not inline is
 //! compiled without the instruction set, and each of its operations becomes a call.
 
-use crate::simd::{Isa, LANES, StoredFloat};
+use crate::simd::{Isa, LANES, StoredFloat, first_lanes};
 
 /// A row of F32 values.
 pub(crate) trait Row {
@@ -28,6 +28,42 @@ impl<T: StoredFloat> Row for StoredRow<'_, T> {
     #[inline(always)]
     fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
         T::load_partial(isa, &self.0[start..self.0.len().min(start + LANES)])
+    }
+}
+
+/// A row whose columns are divided by smoothing factors, where there are some.
+pub(crate) struct Smoothed<'a, R> {
+    pub(crate) row: R,
+    /// `[columns]`
+    pub(crate) factors: Option<&'a [f32]>,
+}
+
+impl<R: Row> Row for Smoothed<'_, R> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.row.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        let y = self.row.at(isa, start);
+        let Some(factors) = self.factors else { return y };
+        let count = self.row.len() - start;
+        let factors = isa.load_partial(&factors[start..start + count.min(LANES)]);
+        // Beyond the row 0 / 0 is no zero.
+        isa.select(first_lanes(count), isa.div(y, factors), isa.splat(0.0))
+    }
+}
+
+impl<R: Row> Row for &R {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        (*self).len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        (*self).at(isa, start)
     }
 }
 

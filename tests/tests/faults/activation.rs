@@ -24,7 +24,7 @@ impl ActivationOps for Exact {
     fn activation(&self, _: &mut Queue, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
         let columns = match &args.out {
             ActivationOut::Float(out) => out.dims()[1],
-            ActivationOut::Int8PerToken { q, .. } => q.dims()[1],
+            ActivationOut::Int8PerToken { q, .. } | ActivationOut::Int8Smoothed { q, .. } => q.dims()[1],
             _ => return Ok(()),
         };
         let mut x = read(args.x);
@@ -33,7 +33,10 @@ impl ActivationOps for Exact {
         }
         let mut y = self.activated(args.spec.function, &mut x, columns);
         match &args.out {
-            ActivationOut::Int8PerToken { q, scales } => {
+            ActivationOut::Int8PerToken { q, scales } | ActivationOut::Int8Smoothed { q, scales, .. } => {
+                if let ActivationOut::Int8Smoothed { factors, .. } = &args.out {
+                    self.smooth(&mut y, &read(factors));
+                }
                 if self.has(Fault::ActivationQuantisesRounded) {
                     y.iter_mut().for_each(|y| *y = stored(args.spec.dtype, *y as f32));
                 }
@@ -60,6 +63,17 @@ impl ActivationOps for Exact {
 }
 
 impl Exact {
+    /// Divides the columns of rows by their factors.
+    pub(crate) fn smooth(&self, y: &mut [f64], factors: &[f64]) {
+        for (y, factor) in y.iter_mut().zip(factors.iter().cycle()) {
+            if self.has(Fault::SmoothingMultiplies) {
+                *y *= factor;
+            } else if !self.has(Fault::SmoothingForgotten) {
+                *y /= factor;
+            }
+        }
+    }
+
     fn activated(&self, mut function: Function, x: &mut [f64], columns: usize) -> Vec<f64> {
         match &mut function {
             Function::Plain(activation) | Function::Gated { glu: Glu::Plain(activation), .. }

@@ -85,7 +85,7 @@ impl Norm for Exact {
                 self.norm_row(args.spec, row, weight, bias)
             })
             .collect();
-        let quantised = matches!(args.out, NormOut::Int8PerToken { .. });
+        let quantised = !matches!(args.out, NormOut::Float(_));
         let forgotten =
             self.has(Fault::NormResidualForgotten) || quantised && self.has(Fault::NormResidualNotQuantised);
         if !forgotten {
@@ -93,7 +93,10 @@ impl Norm for Exact {
         }
         match &args.out {
             NormOut::Float(out) => write(out, y),
-            NormOut::Int8PerToken { q, scales } => {
+            NormOut::Int8PerToken { q, scales } | NormOut::Int8Smoothed { q, scales, .. } => {
+                if let NormOut::Int8Smoothed { factors, .. } = &args.out {
+                    self.smooth(&mut y, &read(factors));
+                }
                 let (quantised, row_scales) = self.quantised(y.len() / columns, columns, &y);
                 write(q, quantised);
                 write(scales, row_scales);
