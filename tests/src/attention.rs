@@ -4,6 +4,7 @@ mod biases;
 mod cascade;
 mod cases;
 mod errors;
+mod exact_grid;
 mod int8;
 mod large;
 mod latent;
@@ -12,6 +13,7 @@ mod merge;
 
 pub use cascade::CascadeCase;
 pub(crate) use cases::COMPUTES;
+pub use exact_grid::GridCase;
 pub use large::beyond_i32;
 pub use merge::MergeCase;
 
@@ -110,6 +112,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "int8_compute", int8::computed(), body),
         Group::listed("attention", "latent", latent::cases(), body),
         Group::listed("attention", "supports", cases::supports(), body),
+        Group::seeded("attention", "exact_grid", 500, exact_grid::random, exact_grid::body),
         Group::seeded("attention", "random", 60, cases::random, body),
         Group::bodies("attention", "errors", errors::bodies().into_iter().chain(merge::errors()).collect()),
     ]

@@ -434,7 +434,7 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     (AttentionMergeLogBase2, &["attention/merge"]),
     (AttentionMergeEmptyCounts, &["attention/merge"]),
     (AttentionLosesLastKey, &["attention/lengths", "attention/heads"]),
-    (AttentionWholeBlocks, &["attention/blocks"]),
+    (AttentionWholeBlocks, &["attention/blocks", "attention/exact_grid"]),
     (AttentionHeadsInterleaved, &["attention/heads"]),
     (AttentionNoScale, &["attention/heads"]),
     (AttentionNoSoftCap, &["attention/soft_caps"]),
