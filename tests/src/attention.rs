@@ -52,6 +52,8 @@ pub enum Fill {
     Steep,
     /// Keys and values that no row of the step sees are NaN; with a tree, those of each sequence's last row.
     UnseenNan,
+    /// Every element of the same magnitude: in INT8 each product is as large as there is.
+    Constant,
     /// Keys and values of each position and head of a size of their own, some rows zeros: a scale that belongs to
     /// another shows.
     Uneven,
@@ -141,6 +143,11 @@ impl Tokens {
                 k.iter_mut().for_each(|x| *x = -x.abs() * factor);
             }
             Fill::Steep => q.iter_mut().for_each(|x| *x *= 1000.0),
+            Fill::Constant => {
+                q.iter_mut().chain(&mut v).for_each(|x| *x = 1.0);
+                // Keys of one sign a row: every score is the largest or the smallest.
+                k.chunks_exact_mut(kv.head_dim).for_each(|row| row.fill(row[0].signum()));
+            }
             Fill::Uneven => {
                 let mut uneven = |rows: &mut [f32], dim: usize| {
                     for row in rows.chunks_exact_mut(dim) {

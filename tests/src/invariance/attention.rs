@@ -38,11 +38,9 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
             specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
         }
     }
-    for (query_heads, kv_heads, head_dim, split) in [(9, 3, 64, 256), (5, 1, 33, 64)] {
-        let kv = KvSpec::new(1, kv_heads, head_dim).with_format(KvFormat::Int8PerTokenHead);
-        let spec = AttentionSpec::causal(query_heads, kv).with_kv_split(split);
-        specs.extend(COMPUTES.map(|compute| spec.clone().with_compute(compute)));
-    }
+    let int8 = KvSpec::new(1, 1, 33).with_format(KvFormat::Int8PerTokenHead);
+    let int8 = AttentionSpec::causal(5, int8).with_kv_split(64);
+    specs.extend(COMPUTES.map(|compute| int8.clone().with_compute(compute)));
     for (query_heads, rank, rope_dim, split) in [(16, 40, 6, 64), (5, 64, 16, 256)] {
         let kv = KvSpec::latent(1, rank, rope_dim);
         specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));

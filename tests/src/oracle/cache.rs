@@ -17,6 +17,7 @@ pub struct Blocks {
 
 /// A kind of rows in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// `[kv_heads, head_dim]` a token.
     Keys,

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod cache;
 mod collectives;
 mod device;
 mod embedding;

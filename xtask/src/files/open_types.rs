@@ -14,6 +14,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("BlockCopies", "arguments of a call"),
     ("BlockExport", "arguments of a call"),
     ("BlockImport", "arguments of a call"),
+    ("BlockTransfer", "arguments of a call"),
     ("Epilogue", "part of the arguments of a call, with a default"),
     ("LogitsStep", "arguments of a step"),
     ("Positions", "arguments of a step"),
@@ -29,6 +30,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("After", "arguments of the oracle"),
     ("Blocks", "arguments of the oracle"),
     ("Drafted", "arguments of the oracle"),
+    ("Int8", "arguments of the oracle"),
     ("Sequence", "arguments of the oracle"),
 ];
 
