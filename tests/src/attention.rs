@@ -6,6 +6,7 @@ mod cases;
 mod errors;
 mod exact_grid;
 mod int8;
+mod known;
 mod large;
 mod latent;
 mod masks;
@@ -113,6 +114,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "int8", int8::stored(), body),
         Group::listed("attention", "int8_compute", int8::computed(), body),
         Group::listed("attention", "latent", latent::cases(), body),
+        Group::bodies("attention", "known", known::bodies()),
         Group::listed("attention", "supports", cases::supports(), body),
         Group::seeded("attention", "exact_grid", 500, exact_grid::random, exact_grid::body),
         Group::seeded("attention", "random", 60, cases::random, body),

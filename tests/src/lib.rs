@@ -23,16 +23,16 @@
 //!
 //! | input | group |
 //! |---|---|
-//! | more queries than keys; length 0 in a decode batch | `attention/lengths`, `attention/mixed` |
-//! | all logits below -5e4 | `attention/extremes` |
-//! | a row of 3,136 keys, cut at 3,072 | `attention/lengths` |
-//! | kv 9 in blocks of 16, 8 queries, 14 heads on 2 | `attention/lengths` |
-//! | blocks of 1 to 256; lengths round a block's edge in one batch | `attention/blocks`, `attention/mixed` |
-//! | NaN in unused slots, garbage in unused table entries | every attention case |
-//! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/heads` |
-//! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/soft_caps`, `attention/windows` |
-//! | a sink far above every score | `attention/sinks` |
-//! | merging two empty states; 3,072 + 64 keys merged | `attention/merge`, `attention/cascade` |
+//! | more queries than keys; length 0 in a decode batch | `attention/known`, `attention/lengths`, `attention/mixed` |
+//! | all logits below -5e4 | `attention/known`, `attention/extremes` |
+//! | a row of 3,136 keys, cut at 3,072 | `attention/known`, `attention/lengths` |
+//! | kv 9 in blocks of 16, 8 queries, 14 heads on 2 | `attention/known`, `attention/lengths` |
+//! | blocks of 1 to 256; lengths round a block's edge in one batch | `attention/known`, `attention/blocks`, `attention/mixed` |
+//! | NaN in unused slots, garbage in unused table entries | `attention/known`, every attention case |
+//! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/known`, `attention/heads` |
+//! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/known`, `attention/soft_caps`, `attention/windows` |
+//! | a sink far above every score | `attention/known`, `attention/sinks` |
+//! | merging two empty states; 3,072 + 64 keys merged | `attention/known`, `attention/merge`, `attention/cascade` |
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
 //! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |

@@ -47,7 +47,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(
             @family $device,
             attention: heads blocks lengths mixed extremes exact_grid bidirectional windows chunked trees soft_caps alibi sinks
-                merge cascade int8 int8_compute latent supports random errors
+                merge cascade int8 int8_compute latent known supports random errors
         );
         $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
         $crate::parity_tests!(

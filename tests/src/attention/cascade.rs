@@ -34,26 +34,27 @@ pub struct CascadeCase {
 
 /// Prefixes that end at splits' edges and elsewhere; rows of decode, chunks and whole rests; sinks, counted once.
 pub(super) fn cases() -> Vec<CascadeCase> {
-    let kv = |dtype| KvSpec::new(1, 2, 32).with_dtype(dtype).with_value_head_dim(24);
-    let case = |dtype, split, prefix, rest: &[(usize, usize)]| CascadeCase {
-        spec: AttentionSpec::causal(6, kv(dtype)).with_kv_split(split),
-        prefix,
-        rest: rest.to_vec(),
-    };
     let mixed = [(1, 1), (5, 5), (1, 70), (20, 130), (0, 9)];
     let mut cases = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::Bf16] {
         for (split, prefix) in [(64, 64), (64, 128), (64, 48), (16, 16), (256, 256)] {
-            cases.push(case(dtype, split, prefix, &mixed));
+            cases.push(of(dtype, split, prefix, &mixed));
         }
     }
-    let mut sinks = case(DType::F32, 64, 64, &mixed);
+    let mut sinks = of(DType::F32, 64, 64, &mixed);
     sinks.spec = sinks.spec.with_sinks(Sinks::PerHead);
-    let mut capped = case(DType::F32, 64, 192, &mixed);
+    let mut capped = of(DType::F32, 64, 192, &mixed);
     capped.spec = capped.spec.with_soft_cap(0.5).with_sinks(Sinks::PerHead);
     // 3,072 + 64 positions.
-    cases.extend([sinks, capped, case(DType::Bf16, 256, 3072, &[(1, 64)])]);
+    cases.extend([sinks, capped, of(DType::Bf16, 256, 3072, &[(1, 64)])]);
     cases
+}
+
+/// A shared prefix, and the rests.
+pub(super) fn of(dtype: DType, split: usize, prefix: usize, rest: &[(usize, usize)]) -> CascadeCase {
+    let kv = KvSpec::new(1, 2, 32).with_dtype(dtype).with_value_head_dim(24);
+    let spec = AttentionSpec::causal(6, kv).with_kv_split(split);
+    CascadeCase { spec, prefix, rest: rest.to_vec() }
 }
 
 /// Which positions a call reads.

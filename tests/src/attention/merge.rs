@@ -68,6 +68,11 @@ pub(super) fn cases() -> Vec<MergeCase> {
     cases
 }
 
+/// One merge of a few rows.
+pub(super) fn of(spec: AttentionMergeSpec, parts: &[f32]) -> MergeCase {
+    MergeCase { spec, dims: [3, 2, 40], parts: parts.to_vec(), layout: Layout::Dense, log_sum_exp: true }
+}
+
 pub(super) fn body<B: Backend>(device: &B, case: &MergeCase) -> Verdict {
     let MergeCase { spec, dims, layout, .. } = case;
     let (stream, rows) = (&mut device.stream()?, dims[0] * dims[1]);

@@ -432,7 +432,7 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     (AttentionSinkNotInLog, &["attention/sinks", "attention/cascade"]),
     (AttentionMergeFirstTwo, &["attention/merge"]),
     (AttentionMergeLogBase2, &["attention/merge"]),
-    (AttentionMergeEmptyCounts, &["attention/merge"]),
+    (AttentionMergeEmptyCounts, &["attention/merge", "attention/known"]),
     (AttentionLosesLastKey, &["attention/lengths", "attention/heads"]),
     (AttentionWholeBlocks, &["attention/blocks", "attention/exact_grid"]),
     (AttentionHeadsInterleaved, &["attention/heads"]),

@@ -1,4 +1,4 @@
-//! `Attention`: causal, and without a mask, where each query row is a sequence of its own that sees every key.
+//! `Attention`: causal, and without a mask, where every query row sees every key.
 
 use crate::fixture::{Array, Fixture};
 use halite_hal::{Stream, Tensor};
@@ -101,8 +101,12 @@ impl Entry {
         } else if self.is_causal {
             vec![(self.q.tokens, self.q.tokens)]
         } else {
-            vec![(1, self.k.tokens); self.q.tokens]
+            vec![(self.q.tokens, self.k.tokens)]
         }
+    }
+
+    fn mask(&self) -> Mask {
+        if self.is_causal { Mask::Causal } else { Mask::Bidirectional }
     }
 
     fn expected(&self) -> Vec<Bound> {
@@ -121,7 +125,7 @@ impl Entry {
                 value_head_dim: self.v.dim,
                 scale: f64::from(self.scale),
                 soft_cap: self.soft_cap.map(f64::from),
-                mask: Mask::Causal,
+                mask: self.mask(),
                 tree_parents: &[],
                 alibi_slopes: None,
                 sinks: None,
@@ -149,7 +153,8 @@ pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
             .with_value_head_dim(entry.v.dim)
             .with_block_size(BLOCK)
             .with_dtype(DType::F32);
-        let mut spec = AttentionSpec::causal(entry.q.heads, kv.clone()).with_scale(entry.scale);
+        let mut spec =
+            AttentionSpec::causal(entry.q.heads, kv.clone()).with_scale(entry.scale).with_mask(entry.mask());
         spec.soft_cap = entry.soft_cap;
         let (tokens, blocks) = (entry.k.tokens, entry.k.tokens.div_ceil(BLOCK));
         let cache = device.kv_cache(&kv, blocks)?;
