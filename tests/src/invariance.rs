@@ -2,6 +2,7 @@
 //! batch, and in any chunks.
 
 mod attention;
+mod linear;
 mod lora;
 mod moe;
 mod quantize;
@@ -16,6 +17,7 @@ use halite_kernels::Backend;
 /// All groups of this family.
 pub fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
+        Group::bodies("invariance", "linear", linear::bodies()),
         Group::bodies("invariance", "rows", rows::bodies()),
         Group::bodies("invariance", "attention", attention::bodies()),
         Group::bodies("invariance", "moe", moe::bodies()),
@@ -52,7 +54,7 @@ pub fn across<B: Backend>(left: &B, right: &B) -> Verdict {
 
 /// The results of one call of each operator that reduces, as bytes, with what each is.
 fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, Fault> {
-    let mut prints = rows::prints(device)?;
+    let mut prints = linear::prints(device)?;
     prints.extend(attention::prints(device)?);
     prints.extend(moe::prints(device)?);
     Ok(prints)

@@ -81,7 +81,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, top_k: edges supports random errors);
     };
     (@invariance $device:expr) => {
-        $crate::parity_tests!(@family $device, invariance: rows attention moe quantize letter);
+        $crate::parity_tests!(@family $device, invariance: linear rows attention moe quantize letter);
     };
     (@family $device:expr, $family:ident: $($group:ident)*) => {
         pub(crate) mod $family {

@@ -2,7 +2,7 @@
 
 use super::rows::{ROWS, same_rows};
 use crate::{
-    case::Verdict,
+    case::{Fault, Verdict},
     ledger::denied,
     linear::lora::{Adapters, Case},
     poison::{Guarded, Layout},
@@ -12,8 +12,27 @@ use halite_kernels::{
     Backend, DType, Stream, Tensor,
     linear::{LoraArgs, LoraStep, WeightFormat},
 };
+use std::ops::Range;
 
 pub(super) fn rows<B: Backend>(device: &B) -> Verdict {
+    run(device, |width, run| same_rows("adapters", width, run))
+}
+
+/// The largest batch, for comparisons between devices.
+pub(super) fn all_rows<B: Backend>(device: &B) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    run(device, |_, run| {
+        bytes = run(0..ROWS)?;
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Hands over the bytes of a row's result, and what gives the results of some rows.
+fn run<B: Backend>(
+    device: &B,
+    look: impl FnOnce(usize, &mut dyn FnMut(Range<usize>) -> Result<Vec<u8>, Fault>) -> Verdict,
+) -> Verdict {
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(11);
     let rows: Vec<i32> = (0..ROWS).map(|row| [0, 0, 2, -1, 1, 1, 1, 2][row % 8]).collect();
@@ -43,7 +62,7 @@ pub(super) fn rows<B: Backend>(device: &B) -> Verdict {
     let before = rng.spreads(ROWS * case.out_features);
     let arguments = all.arguments();
     stream.reserve(device.lora_workspace(&plan, &arguments))?;
-    same_rows("adapters", case.out_features * 4, |rows| {
+    look(case.out_features * 4, &mut |rows| {
         let step = LoraStep { adapters: &case.rows[rows.clone()] }.check(&plan)?;
         device.lora_update(stream, &mut plan, &step)?;
         let n = case.out_features;
