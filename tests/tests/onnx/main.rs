@@ -4,8 +4,9 @@
 //! the contracts do not express.
 
 mod attention;
+mod cache;
 mod fixture;
-mod integers;
+mod quantized;
 mod rows;
 mod rules;
 
@@ -30,11 +31,21 @@ struct Runner {
 
 const RUNNERS: &[Runner] = &[
     Runner { op: "Attention", oracle: attention::oracle, device: attention::device },
-    Runner { op: "MatMulInteger", oracle: integers::matmul_oracle, device: integers::matmul_device },
+    Runner {
+        op: "DynamicQuantizeLinear",
+        oracle: quantized::dynamic_oracle,
+        device: quantized::dynamic_device,
+    },
+    Runner { op: "MatMulInteger", oracle: quantized::matmul_oracle, device: quantized::matmul_device },
+    Runner {
+        op: "QLinearMatMul",
+        oracle: quantized::requantized_oracle,
+        device: quantized::requantized_device,
+    },
     Runner { op: "RMSNormalization", oracle: rows::rms_oracle, device: rows::rms_device },
     Runner { op: "RotaryEmbedding", oracle: rows::rope_oracle, device: rows::rope_device },
     Runner { op: "Softmax", oracle: rows::softmax_oracle, device: rows::softmax_device },
-    Runner { op: "TensorScatter", oracle: |_| Ok(()), device: integers::scatter },
+    Runner { op: "TensorScatter", oracle: |_| Ok(()), device: cache::scatter },
     Runner { op: "TopK", oracle: rows::top_k_oracle, device: rows::top_k_device },
 ];
 
