@@ -9,6 +9,7 @@ use crate::{
     grouped::Grouped,
     linear::{Linear, Lora},
     logits::LogitOps,
+    mla::LatentAttention,
     moe::Moe,
     norm::Norm,
     quantize::Quantize,
@@ -60,6 +61,7 @@ pub trait Backend:
     + Linear
     + LogitOps
     + Lora
+    + LatentAttention
     + Moe
     + Norm
     + Quantize
@@ -79,6 +81,7 @@ impl<T> Backend for T where
         + Linear
         + LogitOps
         + Lora
+        + LatentAttention
         + Moe
         + Norm
         + Quantize

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`attention`] | attention over a paged KV cache: prefill, chunks and decode in one call |
 //! | [`linear`] | matrix products with packed weights: F32, F16, BF16, INT8, 4 bits |
+//! | [`mla`] | multi-head latent attention, absorbed and expanded |
 //! | [`quantize`] | rows to INT8 with a scale per token |
 //! | [`norm`] | RMS and layer norm, with residual and quantisation fused |
 //! | [`rope`] | rotary position embedding, also on the way to the cache |
@@ -34,6 +35,7 @@ pub mod embedding;
 pub mod grouped;
 pub mod linear;
 pub mod logits;
+pub mod mla;
 pub mod moe;
 pub mod norm;
 pub mod quantize;

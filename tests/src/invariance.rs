@@ -4,6 +4,7 @@
 mod attention;
 mod linear;
 mod lora;
+mod mla;
 mod moe;
 mod quantize;
 mod rows;
@@ -20,6 +21,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::bodies("invariance", "linear", linear::bodies()),
         Group::bodies("invariance", "rows", rows::bodies()),
         Group::bodies("invariance", "attention", attention::bodies()),
+        Group::bodies("invariance", "mla", mla::bodies()),
         Group::bodies("invariance", "moe", moe::bodies()),
         Group::bodies("invariance", "quantize", quantize::bodies()),
         Group::bodies(
@@ -56,6 +58,7 @@ pub fn across<B: Backend>(left: &B, right: &B) -> Verdict {
 fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, Fault> {
     let mut prints = linear::prints(device)?;
     prints.extend(attention::prints(device)?);
+    prints.extend(mla::prints(device)?);
     prints.extend(moe::prints(device)?);
     Ok(prints)
 }

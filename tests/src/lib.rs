@@ -65,6 +65,7 @@ mod ledger;
 pub mod linear;
 pub mod logits;
 mod macros;
+pub mod mla;
 pub mod moe;
 pub mod norm;
 pub mod oracle;

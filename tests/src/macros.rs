@@ -65,6 +65,9 @@ macro_rules! parity_tests {
         );
         $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
         $crate::parity_tests!(
+            @family $device, mla: absorbed expanded products packed supports random errors
+        );
+        $crate::parity_tests!(
             @family $device, moe: routing routing_groups routing_extremes routing_random dispatch dispatch_random
                 combine combine_random experts functions local_ranges sums supports random errors
         );
@@ -81,7 +84,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, top_k: edges supports random errors);
     };
     (@invariance $device:expr) => {
-        $crate::parity_tests!(@family $device, invariance: linear rows attention moe quantize letter);
+        $crate::parity_tests!(@family $device, invariance: linear rows attention mla moe quantize letter);
     };
     (@family $device:expr, $family:ident: $($group:ident)*) => {
         pub(crate) mod $family {

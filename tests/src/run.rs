@@ -3,8 +3,8 @@
 use crate::{
     activation, attention, cache,
     case::{Failure, Group},
-    collectives, device, embedding, grouped, invariance, linear, logits, moe, norm, quantize, rope, sampling,
-    top_k,
+    collectives, device, embedding, grouped, invariance, linear, logits, mla, moe, norm, quantize, rope,
+    sampling, top_k,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -24,6 +24,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         grouped::groups,
         linear::groups,
         logits::groups,
+        mla::groups,
         moe::groups,
         norm::groups,
         quantize::groups,

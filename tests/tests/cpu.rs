@@ -15,6 +15,7 @@ use halite_kernels::{
     grouped::Grouped,
     linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, Lora, LoraSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
+    mla::{LatentAttention, MlaForm, MlaSpec},
     moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeight, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
@@ -153,10 +154,16 @@ fn what_a_decoder_needs_is_native() -> Verdict {
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             let kv = KvSpec::latent(61, 512, 64).with_dtype(dtype);
             assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
-            let spec = AttentionSpec::causal(128, kv);
+            let spec = AttentionSpec::causal(128, kv.clone());
             assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
             let merge = AttentionMergeSpec::new().with_dtype(dtype);
             assert_eq!(cpu.attention_merge_supports(&merge), Support::Native, "{merge:?}");
+            for form in [MlaForm::Absorbed, MlaForm::Expanded] {
+                for weights in [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16] {
+                    let spec = MlaSpec::new(128, kv.clone(), 128, 128, form).with_weights(weights);
+                    assert_eq!(cpu.mla_supports(&spec), Support::Native, "{spec:?}");
+                }
+            }
         }
         for format in [
             KvFormat::Float(DType::F32),

@@ -73,8 +73,33 @@ fn descends(sequence: &Sequence<'_>, mut row: i64, j: i64) -> bool {
     false
 }
 
+/// How far queries, keys and values may be off that a backend makes by rounding, where the sequence has the exact ones.
+pub(super) trait Made {
+    /// The product of a row's query and a position's key.
+    fn product(&self, row: usize, head: usize, position: usize) -> f64;
+    /// One element of a head's value.
+    fn value(&self, head: usize, position: usize, column: usize) -> f64;
+}
+
+/// What is read as it is.
+struct Stored;
+
+impl Made for Stored {
+    fn product(&self, _: usize, _: usize, _: usize) -> f64 {
+        0.0
+    }
+    fn value(&self, _: usize, _: usize, _: usize) -> f64 {
+        0.0
+    }
+}
+
 /// `(out [q_len, query_heads, value_head_dim], log_sum_exp [q_len, query_heads])`.
 pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
+    attend_made(sequence, &Stored)
+}
+
+/// [`attend`], of queries, keys and values that were made.
+pub(super) fn attend_made(sequence: &Sequence<'_>, made: &dyn Made) -> (Vec<Bound>, Vec<Bound>) {
     let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
     for row in 0..sequence.q_len {
         let sees: Option<Vec<bool>> = (0..sequence.kv_len).map(|j| sees(sequence, row, j)).collect();
@@ -82,8 +107,9 @@ pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
         for head in 0..sequence.query_heads {
             // A mask that the oracle does not know makes every comparison fail.
             let unknown = || (vec![Bound::exact(f64::NAN); sequence.value_head_dim], Bound::exact(f64::NAN));
-            let (values, lse) =
-                visible.as_deref().map_or_else(unknown, |visible| one_row(sequence, row, head, visible));
+            let (values, lse) = visible
+                .as_deref()
+                .map_or_else(unknown, |visible| one_row(sequence, made, (row, head), visible));
             out.extend(values);
             log_sum_exp.push(lse);
         }
@@ -92,13 +118,17 @@ pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
 }
 
 /// The score of one position, a linear bias included.
-fn score(sequence: &Sequence<'_>, q: &[f64], row: usize, head: usize, j: usize) -> Bound {
+fn score(sequence: &Sequence<'_>, made: &dyn Made, (row, head): (usize, usize), j: usize) -> Bound {
     let &Sequence { head_dim, query_heads, kv_heads, scale, .. } = sequence;
     let kv_head = head / (query_heads / kv_heads);
+    let q = &sequence.q[(row * query_heads + head) * head_dim..][..head_dim];
     let k = &sequence.k[(j * kv_heads + kv_head) * head_dim..][..head_dim];
     let score = match &sequence.int8 {
         Some(int8) => int8::score(sequence, int8, q, kv_head, j),
-        None => Bound::sum(q.iter().zip(k).map(|(q, k)| q * k)).times(Bound::exact(scale)),
+        None => {
+            let product = Bound::sum(q.iter().zip(k).map(|(q, k)| q * k));
+            product.loosened(made.product(row, head, j)).times(Bound::exact(scale))
+        }
     };
     let score = sequence.soft_cap.map_or(score, |cap| score.soft_capped(cap));
     let Some(slopes) = sequence.alibi_slopes else { return score };
@@ -106,16 +136,20 @@ fn score(sequence: &Sequence<'_>, q: &[f64], row: usize, head: usize, j: usize) 
     score.plus(Bound::exact(-f64::from(slopes[head])).times(Bound::exact(distance)))
 }
 
-fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) -> (Vec<Bound>, Bound) {
-    let &Sequence { head_dim, value_head_dim, query_heads, kv_heads, .. } = sequence;
+fn one_row(
+    sequence: &Sequence<'_>,
+    made: &dyn Made,
+    (row, head): (usize, usize),
+    visible: &[usize],
+) -> (Vec<Bound>, Bound) {
+    let &Sequence { value_head_dim, query_heads, kv_heads, .. } = sequence;
     let sink = sequence.sinks.map(|sinks| sinks[head]);
     if visible.is_empty() {
         let lse = sink.unwrap_or(f64::NEG_INFINITY);
         return (vec![Bound::exact(0.0); value_head_dim], Bound::exact(lse));
     }
     let kv_head = head / (query_heads / kv_heads);
-    let q = &sequence.q[(row * query_heads + head) * head_dim..][..head_dim];
-    let mut scores: Vec<Bound> = visible.iter().map(|&j| score(sequence, q, row, head, j)).collect();
+    let mut scores: Vec<Bound> = visible.iter().map(|&j| score(sequence, made, (row, head), j)).collect();
     // A sink is a last position whose value is zero; one of minus infinity is none.
     scores.extend(sink.filter(|&sink| sink != f64::NEG_INFINITY).map(Bound::exact));
     let largest = scores.iter().map(|score| score.value).fold(f64::NEG_INFINITY, f64::max);
@@ -155,6 +189,8 @@ fn one_row(sequence: &Sequence<'_>, row: usize, head: usize, visible: &[usize]) 
             for (i, weight) in weights.iter().enumerate() {
                 let p = weight / total;
                 error += p * (relative[i] * (v(i) - value).abs() + (summing(n) + 8.0 * U) * v(i).abs());
+                let own = visible.get(i).map_or(0.0, |&j| made.value(head, j, column));
+                error += p * own * (1.0 + relative[i] + summing(n));
             }
             // Weights below the smallest normal may be flushed.
             let least = 1e-37 * (1.0 + (0..n).map(|i| v(i).abs()).fold(0.0, f64::max));

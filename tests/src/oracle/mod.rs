@@ -13,6 +13,7 @@ pub mod linear;
 pub mod linear_group_wise;
 pub mod logits;
 pub mod lora;
+pub mod mla;
 pub mod moe;
 pub mod norm;
 pub mod quantize;

@@ -23,10 +23,20 @@ use halite_parity::tolerance::Bound;
 pub(crate) struct Plan {
     spec: AttentionSpec,
     capacity: AttentionCapacity,
-    cu_seqlens: Vec<u32>,
+    pub(crate) cu_seqlens: Vec<u32>,
     kv_lens: Vec<u32>,
     table: Vec<i32>,
-    tree_parents: Vec<i32>,
+    pub(crate) tree_parents: Vec<i32>,
+}
+
+impl Plan {
+    /// The slots of a sequence's positions.
+    pub(crate) fn slots(&self, sequence: usize) -> impl Iterator<Item = usize> {
+        let block_size = self.spec.kv.block_size;
+        let table = &self.table[sequence * self.capacity.max_blocks_per_sequence..];
+        (0..self.kv_lens[sequence] as usize)
+            .map(move |position| table[position / block_size] as usize * block_size + position % block_size)
+    }
 }
 
 impl AttentionPlan for Plan {

@@ -12,6 +12,7 @@ mod linear;
 mod linear_group_wise;
 mod logits;
 mod lora;
+mod mla;
 mod moe;
 mod norm;
 mod quantize;
@@ -52,7 +53,7 @@ macro_rules! every_fault_turns_its_groups_red {
 }
 
 every_fault_turns_its_groups_red!(
-    activation attention cache collectives embedding grouped invariance linear logits moe norm quantize rope sampling top_k
+    activation attention cache collectives embedding grouped invariance linear logits mla moe norm quantize rope sampling top_k
 );
 
 fn faults_are_noticed(family: &str) {
@@ -128,6 +129,7 @@ fn the_macro_makes_a_test_of_every_group() {
         ("invariance", sound::invariance::GROUPS),
         ("linear", sound::linear::GROUPS),
         ("logits", sound::logits::GROUPS),
+        ("mla", sound::mla::GROUPS),
         ("moe", sound::moe::GROUPS),
         ("norm", sound::norm::GROUPS),
         ("quantize", sound::quantize::GROUPS),

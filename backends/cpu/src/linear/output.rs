@@ -44,6 +44,20 @@ impl<'a, T> OutputRows<'a, T> {
         Self { ..*self }
     }
 
+    /// Its columns in pieces of `width`, the last one of what is left, for as many tasks.
+    pub(crate) fn pieces(self, width: usize) -> impl ExactSizeIterator<Item = Self> + Send
+    where
+        T: Send,
+    {
+        let width = width.max(1);
+        (0..self.columns).step_by(width).map(move |first| {
+            let whole = &self;
+            // `new` checked that each row has `columns` values; where there are no rows, nothing is read.
+            let start = whole.start.wrapping_add(first);
+            Self { start, columns: width.min(whole.columns - first), ..*whole }
+        })
+    }
+
     /// `len` values of a row from `column` on.
     ///
     /// # Panics
@@ -51,8 +65,8 @@ impl<'a, T> OutputRows<'a, T> {
     #[inline(always)]
     pub(crate) fn segment(&mut self, row: usize, column: usize, len: usize) -> &mut [T] {
         assert!(row < self.rows && column <= self.columns && len <= self.columns - column);
-        // SAFETY: `new` checked that the last row's last value is inside the slice it borrowed exclusively, and the
-        // maker of aliases promised that no other handle has these values.
+        // SAFETY: `new` checked that the last row's last value is inside the slice it borrowed exclusively, the maker of
+        // aliases promised that no other handle has these values, and pieces have columns of their own.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.stride + column), len) }
     }
 }
@@ -69,6 +83,19 @@ mod tests {
         out.segment(0, 0, 4).fill(2);
         out.segment(1, 4, 0).fill(3);
         assert_eq!(values, [2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn pieces_are_apart_and_leave_nothing_out() {
+        let mut values = vec![0; 3 * 7 + 5];
+        for (piece, mut out) in OutputRows::new(&mut values, 4, 5, 7).pieces(2).enumerate() {
+            for row in 0..4 {
+                out.segment(row, 0, if piece < 2 { 2 } else { 1 }).fill(piece + 1);
+            }
+        }
+        let row = [1, 1, 2, 2, 3];
+        assert!(values.chunks(7).all(|values| values[..5] == row && values[5..].iter().all(|&x| x == 0)));
+        assert_eq!(OutputRows::new(&mut [0; 0], 0, 5, 7).pieces(2).count(), 3);
     }
 
     #[test]

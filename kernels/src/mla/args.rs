@@ -1,0 +1,124 @@
+//! The arguments of the products and of the expanded form.
+
+use super::{CHECK, LatentAttention, MlaForm, MlaPlan, MlaSpec};
+use crate::{
+    Checked,
+    attention::{AttentionPlan, Sinks},
+    cache::KvCacheInfo,
+};
+use halite_hal::{DType, Result, Tensor};
+
+/// Queries of the absorbed form: of each head, `out = [W_UKᵀ q_n, q_r]`, the second part as it is.
+#[derive(Clone, Debug)]
+pub struct AbsorbArgs<'a, B: LatentAttention> {
+    /// Packed for the absorbed form.
+    pub weights: &'a B::MlaPacked,
+    /// `[tokens, heads, nope_dim + rope_dim]`; outer dimensions may be strided.
+    pub q: &'a Tensor<B>,
+    /// `[tokens, heads, kv_lora_rank + rope_dim]`; outer dimensions may be strided.
+    pub out: &'a Tensor<B>,
+}
+
+impl<B: LatentAttention> AbsorbArgs<'_, B> {
+    /// Checks shapes, types and the form.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
+    pub fn check(self) -> Result<Checked<Self>> {
+        let spec = self.weights.as_ref();
+        check_form(spec, MlaForm::Absorbed)?;
+        let (tokens, dtype) = (CHECK.rows("out", self.out, 3)?, spec.attention.dtype);
+        CHECK.tensor("q", self.q, dtype, &[tokens, spec.heads(), spec.query_dim()])?;
+        CHECK.tensor("out", self.out, dtype, &[tokens, spec.heads(), spec.attention.kv.head_dim])?;
+        CHECK.disjoint("out", self.out, &[("q", Some(self.q))])?;
+        Ok(Checked::new(self))
+    }
+}
+
+/// Results of the absorbed form: of each head, `out = W_UV x`.
+#[derive(Clone, Debug)]
+pub struct UpProjectArgs<'a, B: LatentAttention> {
+    /// Packed for the absorbed form.
+    pub weights: &'a B::MlaPacked,
+    /// `[tokens, heads, kv_lora_rank]`, what attention gave; outer dimensions may be strided.
+    pub x: &'a Tensor<B>,
+    /// `[tokens, heads, value_head_dim]`; outer dimensions may be strided.
+    pub out: &'a Tensor<B>,
+}
+
+impl<B: LatentAttention> UpProjectArgs<'_, B> {
+    /// Checks shapes, types and the form.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
+    pub fn check(self) -> Result<Checked<Self>> {
+        let spec = self.weights.as_ref();
+        check_form(spec, MlaForm::Absorbed)?;
+        let (tokens, dtype) = (CHECK.rows("out", self.out, 3)?, spec.attention.dtype);
+        CHECK.tensor("x", self.x, dtype, &[tokens, spec.heads(), spec.kv_lora_rank()])?;
+        CHECK.tensor("out", self.out, dtype, &[tokens, spec.heads(), spec.value_head_dim])?;
+        CHECK.disjoint("out", self.out, &[("x", Some(self.x))])?;
+        Ok(Checked::new(self))
+    }
+}
+
+/// One layer of a step in the expanded form.
+#[derive(Clone, Debug)]
+pub struct MlaArgs<'a, B: LatentAttention> {
+    /// The plan, as last updated.
+    pub plan: &'a B::MlaPlan,
+    /// The latent cache, with the step's latents and rotated keys already written.
+    pub cache: &'a B::KvCache,
+    /// Which layer of the cache.
+    pub layer: usize,
+    /// Packed for the expanded form.
+    pub weights: &'a B::MlaPacked,
+    /// `[tokens, heads, nope_dim + rope_dim]`, the last part rotated; outer dimensions may be strided.
+    pub q: &'a Tensor<B>,
+    /// `[tokens, heads, value_head_dim]`; outer dimensions may be strided.
+    pub out: &'a Tensor<B>,
+    /// F32 `[heads]`: the logits of [`Sinks::PerHead`], and only of them.
+    pub sinks: Option<&'a Tensor<B>>,
+    /// F32 `[tokens, heads]`, where it is wanted; a sink's term is included.
+    pub log_sum_exp: Option<&'a Tensor<B>>,
+}
+
+impl<B: LatentAttention> MlaArgs<'_, B> {
+    /// Checks shapes, types, cache and weights against the plan.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
+    pub fn check(self) -> Result<Checked<Self>> {
+        let (spec, tokens) = (self.plan.mla(), self.plan.tokens());
+        let (kv, dtype) = (&spec.attention.kv, spec.attention.dtype);
+        CHECK.that(self.cache.spec() == kv, "cache", format!("{kv:?}"), self.cache.spec())?;
+        let blocks = self.plan.capacity().cache_blocks;
+        let got = self.cache.blocks();
+        CHECK.that(got >= blocks, "cache", format!("at least {blocks} blocks"), got)?;
+        CHECK.that(self.layer < kv.layers, "layer", format!("below {}", kv.layers), self.layer)?;
+        let packed = self.weights.as_ref();
+        CHECK.that(spec.same_weights(packed), "weights", format!("packed for {spec:?}"), packed)?;
+        CHECK.tensor("q", self.q, dtype, &[tokens, spec.heads(), spec.query_dim()])?;
+        CHECK.tensor("out", self.out, dtype, &[tokens, spec.heads(), spec.value_head_dim])?;
+        match (spec.attention.sinks, self.sinks) {
+            (Sinks::None, None) => {}
+            (Sinks::PerHead, Some(sinks)) => CHECK.tensor("sinks", sinks, DType::F32, &[spec.heads()])?,
+            (sinks, given) => {
+                let given = given.map_or("no tensor", |_| "a tensor");
+                return Err(CHECK.wrong("sinks", format!("what {sinks:?} needs"), given));
+            }
+        }
+        let inputs = [("q", Some(self.q)), ("sinks", self.sinks)];
+        CHECK.disjoint("out", self.out, &inputs)?;
+        CHECK.disjoint("out", self.out, &[("log_sum_exp", self.log_sum_exp)])?;
+        if let Some(log_sum_exp) = self.log_sum_exp {
+            CHECK.tensor("log_sum_exp", log_sum_exp, DType::F32, &[tokens, spec.heads()])?;
+            CHECK.disjoint("log_sum_exp", log_sum_exp, &inputs)?;
+        }
+        Ok(Checked::new(self))
+    }
+}
+
+fn check_form(spec: &MlaSpec, form: MlaForm) -> Result<()> {
+    CHECK.that(spec.form == form, "weights", format!("packed for the form {form:?}"), spec.form)
+}
