@@ -17,6 +17,8 @@ const LITERALS: &[(&str, &str)] = &[
     ("BlockTransfer", "arguments of a call"),
     ("Epilogue", "part of the arguments of a call, with a default"),
     ("LogitsStep", "arguments of a step"),
+    ("LoraAdapter", "part of the arguments of a call"),
+    ("LoraStep", "arguments of a step"),
     ("Positions", "arguments of a step"),
     ("SamplingStep", "arguments of a step"),
     ("SlotMapping", "arguments of a step"),
@@ -27,11 +29,14 @@ const LITERALS: &[(&str, &str)] = &[
     ("Bound", "a value and its error"),
     ("Fault", "a text"),
     ("Test", "written by `parity_tests!` in other crates"),
+    ("Adapter", "arguments of the oracle"),
     ("After", "arguments of the oracle"),
     ("Blocks", "arguments of the oracle"),
     ("Drafted", "arguments of the oracle"),
     ("Int8", "arguments of the oracle"),
+    ("RowScales", "arguments of the oracle"),
     ("Sequence", "arguments of the oracle"),
+    ("Weights", "arguments of the oracle"),
 ];
 
 /// Types of a Rust file that nobody could add to without breaking callers.
