@@ -72,7 +72,7 @@ macro_rules! parity_tests {
                 combine combine_random experts functions local_ranges sums supports random errors
         );
         $crate::parity_tests!(@family $device, norm: edges fused weights extremes supports random errors);
-        $crate::parity_tests!(@family $device, quantize: edges formats prepared known supports random errors);
+        $crate::parity_tests!(@family $device, quantize: edges formats prepared known products supports random errors);
         $crate::parity_tests!(
             @family $device,
             rope: edges scalings axes turns inverse supports random views write write_random errors

@@ -4,6 +4,7 @@ mod bounds;
 mod errors;
 mod known;
 mod options;
+mod products;
 
 use crate::{
     case::{Group, Verdict, ensure},
@@ -79,6 +80,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("quantize", "formats", options::formats(), body),
         Group::listed("quantize", "prepared", options::prepared(), body),
         Group::bodies("quantize", "known", known::bodies()),
+        Group::bodies("quantize", "products", products::bodies()),
         Group::listed("quantize", "supports", supports(), body),
         Group::seeded("quantize", "random", 60, random, body),
         Group::bodies("quantize", "errors", errors::bodies()),
