@@ -50,8 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let experts = FeedForward::new(gate_up_spec, down_spec);
     let spec = ExpertsSpec::new(LocalExperts::all(EXPERTS), TOP_K, experts);
     let plan = device.moe_plan(&spec, TOKENS)?;
-    let weights =
-        ExpertWeights { gate_up: &packed_gate_up, gate_up_bias: None, down: &packed_down, down_bias: None };
+    let weights = ExpertWeights::new(&packed_gate_up, &packed_down);
     stream.reserve(device.moe_workspace(&plan, weights, None))?;
     stream.reserve(device.routing_workspace(&routing, TOKENS))?;
 

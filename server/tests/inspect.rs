@@ -110,6 +110,15 @@ fn a_gguf_file_is_described() {
 }
 
 #[test]
+fn experts_are_described() {
+    let place = Place::new();
+    let (report, text) = inspect(|arguments| place.halite(arguments), &fixture_folder("mixtral"));
+    assert_supported(&report, &text);
+    assert_eq!(report["model"]["experts"], json!({ "count": 5, "per_token": 2 }));
+    assert!(text.contains("5 a layer, 2 of them a token"), "{text}");
+}
+
+#[test]
 fn folders_are_described() {
     let place = Place::new();
     for (name, architecture, tables, windows) in [

@@ -105,7 +105,7 @@ impl<B: Backend> Layers<'_, B> {
                 self.add(queue, down, &step.ffn_act_input, step, &step.residual, &step.hidden)
             }
             FfnWeights::Experts { router, gate_up, down } => {
-                let experts = ExpertWeights { gate_up, gate_up_bias: None, down, down_bias: None };
+                let experts = ExpertWeights::new(gate_up, down);
                 self.experts(queue, router, experts, &weights.ffn_norm, step)
             }
         }

@@ -86,9 +86,7 @@ impl<B: Backend> FfnWeights<B> {
     pub(super) fn experts(&self) -> Option<ExpertWeights<'_, B>> {
         match self {
             Self::Dense(_) => None,
-            Self::Experts { gate_up, down, .. } => {
-                Some(ExpertWeights { gate_up, gate_up_bias: None, down, down_bias: None })
-            }
+            Self::Experts { gate_up, down, .. } => Some(ExpertWeights::new(gate_up, down)),
         }
     }
 }

@@ -204,6 +204,7 @@ pub trait MoePlan {
 
 /// Packed weights of experts.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ExpertWeights<'a, B: Moe> {
     /// The first layer of each expert.
     pub gate_up: &'a [B::Packed],
@@ -217,6 +218,7 @@ pub struct ExpertWeights<'a, B: Moe> {
 
 /// Packed weights of the shared expert.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SharedWeights<'a, B: Moe> {
     /// Its layers, as experts of which there is one.
     pub expert: ExpertWeights<'a, B>,
@@ -298,7 +300,37 @@ impl<B: Moe> ExpertsArgs<'_, B> {
     }
 }
 
+impl<'a, B: Moe> SharedWeights<'a, B> {
+    /// An expert that every token gets the whole of.
+    pub fn new(expert: ExpertWeights<'a, B>) -> Self {
+        SharedWeights { expert, gate: None }
+    }
+
+    /// With a sigmoid that decides how much of it a token gets.
+    pub fn with_gate(mut self, gate: &'a Tensor<B>) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+}
+
 impl<'a, B: Moe> ExpertWeights<'a, B> {
+    /// The layers of each expert, without biases.
+    pub fn new(gate_up: &'a [B::Packed], down: &'a [B::Packed]) -> Self {
+        ExpertWeights { gate_up, gate_up_bias: None, down, down_bias: None }
+    }
+
+    /// With biases after the first layers.
+    pub fn with_gate_up_bias(mut self, bias: &'a Tensor<B>) -> Self {
+        self.gate_up_bias = Some(bias);
+        self
+    }
+
+    /// With biases after the second layers.
+    pub fn with_down_bias(mut self, bias: &'a Tensor<B>) -> Self {
+        self.down_bias = Some(bias);
+        self
+    }
+
     fn check(&self, network: &FeedForward, count: usize, name: &'static str) -> Result<()> {
         for (packed, spec) in [(self.gate_up, &network.gate_up), (self.down, &network.down)] {
             CHECK.that(packed.len() == count, name, format!("weights of {count} experts"), packed.len())?;

@@ -63,12 +63,22 @@ struct Model {
     query_heads: usize,
     kv_heads: usize,
     head_dim: usize,
+    /// Of an expert, where there are experts.
     feed_forward: usize,
+    /// `null`: feed-forward layers are one network each.
+    experts: Option<Experts>,
     vocabulary: usize,
     context: usize,
     /// How many positions the layers of each kind see; `null`: all.
     windows: Vec<Option<usize>>,
     memory: Vec<Memory>,
+}
+
+/// A mixture of experts.
+#[derive(Serialize)]
+struct Experts {
+    count: usize,
+    per_token: usize,
 }
 
 /// What it takes with weights of one format, and keys and values as go with them.
@@ -148,6 +158,10 @@ fn model(config: &ModelConfig) -> Model {
         kv_heads: config.kv_heads,
         head_dim: config.head_dim,
         feed_forward: config.ffn,
+        experts: config
+            .experts
+            .as_ref()
+            .map(|routing| Experts { count: routing.experts, per_token: routing.top_k }),
         vocabulary: config.vocabulary,
         context: config.context,
         windows: config.attention_kinds.iter().map(|kind| kind.window).collect(),
@@ -189,6 +203,9 @@ fn model_text(text: &mut String, model: &Model) -> std::fmt::Result {
         "shape         {} layers of {}, feed-forward {}, {} query and {} KV heads of {}",
         model.layers, model.hidden, model.feed_forward, model.query_heads, model.kv_heads, model.head_dim
     )?;
+    if let Some(Experts { count, per_token }) = &model.experts {
+        writeln!(text, "experts       {count} a layer, {per_token} of them a token")?;
+    }
     for window in model.windows.iter().flatten() {
         let which = if model.windows.len() == 1 { "all layers see" } else { "some layers see" };
         writeln!(text, "window        {which} the last {} tokens", HumanCount(*window as u64))?;

@@ -125,7 +125,7 @@ fn run<B: Backend>(device: &B, spec: &ExpertsSpec, tokens: &[usize]) -> Result<V
     let weights = Tensor::<B>::from_slice(stream, &weights, &[count, top_k])?;
     let out = Guarded::<B>::output(stream, DType::F32, &[count, HIDDEN], Layout::Dense)?;
     let plan = device.moe_plan(spec, count)?;
-    let shared = shared.as_ref().map(|shared| SharedWeights { expert: shared.weights(), gate: Some(&gate) });
+    let shared = shared.as_ref().map(|shared| SharedWeights::new(shared.weights()).with_gate(&gate));
     stream.reserve(device.moe_workspace(&plan, local.weights(), shared))?;
     let args = ExpertsArgs::<B> {
         plan: &plan,

@@ -228,7 +228,11 @@ fn experts_args<B: Backend>(device: &B) -> Verdict {
         out: &out,
     };
     args().check()?;
-    let shared = |expert, gate| Some(SharedWeights { expert, gate });
+    let shared = |expert, gate| {
+        let mut weights = SharedWeights::new(expert);
+        weights.gate = gate;
+        Some(weights)
+    };
     let (mut no_down, mut bias) = (two.weights(), two.weights());
     no_down.down = &[];
     bias.gate_up_bias = two.weights().down_bias;

@@ -89,12 +89,10 @@ impl<B: Backend> Packed<B> {
     }
 
     pub(crate) fn weights(&self) -> ExpertWeights<'_, B> {
-        ExpertWeights {
-            gate_up: &self.gate_up,
-            gate_up_bias: self.gate_up_bias.as_ref().map(|bias| &bias.view),
-            down: &self.down,
-            down_bias: self.down_bias.as_ref().map(|bias| &bias.view),
-        }
+        let mut weights = ExpertWeights::new(&self.gate_up, &self.down);
+        weights.gate_up_bias = self.gate_up_bias.as_ref().map(|bias| &bias.view);
+        weights.down_bias = self.down_bias.as_ref().map(|bias| &bias.view);
+        weights
     }
 }
 
@@ -131,9 +129,9 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         let residual = rng.spreads(round * hidden);
         let (residual, residuals) = Guarded::<B>::input(stream, spec.dtype, &residual, &dims, *layout)?;
         let out = Guarded::<B>::output(stream, spec.dtype, &dims, *layout)?;
-        let shared_weights = shared.as_ref().map(|shared| SharedWeights {
-            expert: shared.weights(),
-            gate: case.shared_gate.then_some(&gate.view),
+        let shared_weights = shared.as_ref().map(|shared| {
+            let weights = SharedWeights::new(shared.weights());
+            if case.shared_gate { weights.with_gate(&gate.view) } else { weights }
         });
         stream.reserve(device.moe_workspace(&plan, experts.weights(), shared_weights))?;
         let args = ExpertsArgs::<B> {

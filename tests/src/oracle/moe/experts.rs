@@ -16,6 +16,7 @@ use halite_kernels::{
 
 /// One layer's weights.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Layer {
     /// `[weight_rows, in_features]`, dequantised.
     pub weights: Vec<f64>,
@@ -25,6 +26,7 @@ pub struct Layer {
 
 /// Both layers of a network.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Network {
     /// The first.
     pub gate_up: Layer,
@@ -112,6 +114,7 @@ fn network(spec: &FeedForward, network: &Network, x: &[Bound]) -> Vec<Bound> {
 
 /// All there is of a layer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Weights {
     /// The local experts.
     pub experts: Vec<Network>,

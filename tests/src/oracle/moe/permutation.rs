@@ -5,6 +5,7 @@ use halite_kernels::moe::LocalExperts;
 
 /// Where rows go.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sorted {
     /// Token and slot of each row.
     pub order: Vec<(usize, usize)>,
