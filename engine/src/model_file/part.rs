@@ -44,6 +44,7 @@ pub enum LayerPart {
 
 /// One matrix of an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ExpertPart {
     Gate,
     Up,
