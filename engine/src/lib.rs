@@ -30,7 +30,7 @@ pub mod text;
 
 pub use engine::{Engine, Event, Generation, Request, RequestId};
 pub use error::{EngineError, Result};
-pub use halite_kernels::{cache::KvFormat, sampling::SamplingParams};
+pub use halite_kernels::{cache::KvFormat, logits::Penalties, sampling::SamplingParams};
 pub use options::{
     DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity, LoadProgress, WeightsFormat,
 };

@@ -4,7 +4,9 @@ use crate::Result;
 use crate::options::WeightsFormat;
 use halite_hal::DeviceInfo;
 use halite_kernels::cache::KvFormat;
+use halite_kernels::logits::{LogitsRow, Penalties};
 use halite_kernels::sampling::SamplingParams;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What a loaded model is, in the words and units a person asks for.
@@ -72,6 +74,39 @@ pub struct SequencePart<'a> {
     pub block_table: &'a [u32],
 }
 
+/// The most logit biases of a request.
+pub const MAX_LOGIT_BIASES: usize = 1024;
+
+/// What a request asks of its logits; see [`logits`](halite_kernels::logits).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Adjustment {
+    /// What tokens lose that were there already.
+    pub penalties: Penalties,
+    /// Tokens of the prompt.
+    pub prompt: Vec<u32>,
+    /// Tokens drawn since.
+    pub output: Vec<u32>,
+    /// What is added to a token's logit, in ascending order of the token.
+    pub bias: Vec<(u32, f32)>,
+}
+
+impl Adjustment {
+    /// Before the first token is drawn. `None`: nothing is asked.
+    pub fn of(penalties: Penalties, prompt: &[u32], bias: Vec<(u32, f32)>) -> Option<Self> {
+        let history = if penalties == Penalties::NONE { Vec::new() } else { prompt.to_vec() };
+        let asked = Self { penalties, prompt: history, output: Vec::new(), bias };
+        (asked.penalties != Penalties::NONE || !asked.bias.is_empty()).then_some(asked)
+    }
+
+    /// As the operator takes it.
+    pub fn row(&self) -> LogitsRow<'_> {
+        LogitsRow::unchanged()
+            .with_penalties(self.penalties, &self.prompt, &self.output)
+            .with_bias(&self.bias)
+    }
+}
+
 /// One step: parts of sequences side by side, and what is wanted of their rows.
 ///
 /// Rows are numbered over the whole step, in the order of [`push`](Self::push). A row may be wanted more than once.
@@ -92,6 +127,8 @@ pub struct StepBatch {
     pub block_tables: Vec<Vec<u32>>,
     /// Rows after which a token is drawn, and how.
     pub samples: Vec<(usize, SamplingParams)>,
+    /// By place in `samples`: what is asked of the logits before the token is drawn.
+    pub adjustments: BTreeMap<usize, Adjustment>,
     /// Rows and tokens whose log-probability after the row is wanted.
     pub log_probs: Vec<(usize, u32)>,
     /// Rows whose logits are wanted.
@@ -108,6 +145,7 @@ impl Default for StepBatch {
             kv_lens: Vec::new(),
             block_tables: Vec::new(),
             samples: Vec::new(),
+            adjustments: BTreeMap::new(),
             log_probs: Vec::new(),
             logits: Vec::new(),
         }

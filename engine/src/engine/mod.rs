@@ -11,10 +11,11 @@ pub use generate::Generation;
 pub use request::Request;
 
 use crate::model_file::ModelTexts;
-use crate::runner::{ModelInfo, Runner};
+use crate::runner::{Adjustment, MAX_LOGIT_BIASES, ModelInfo, Runner};
 use crate::schedule::{BlockCounts, CacheKey, Finished, Scheduler, SchedulerConfig, SequenceId, StepEvent};
 use crate::text::{AnswerText, ChatInput, ChatMessage, Tokenizer};
 use crate::{EngineError, EngineOptions, PrefixReuse, Result, schedule};
+use halite_kernels::logits::{LogitsSpec, Penalties};
 use halite_kernels::sampling::SamplingParams;
 use probe::Probe;
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ pub struct Engine {
 /// What the engine keeps of an unfinished request besides what the scheduler keeps.
 struct Active {
     sampling: SamplingParams,
+    adjustment: Option<Adjustment>,
     /// Where stop strings are looked for; `None`: there are none.
     text: Option<AnswerText>,
     probe: Option<Probe>,
@@ -144,15 +146,25 @@ impl Engine {
     ///
     /// # Errors
     /// An empty prompt, one beyond the context or the KV cache, `max_tokens` of 0, a token that the model does not
-    /// have, sampling parameters or stop strings out of range, or a full queue. Other requests are not touched.
+    /// have, sampling parameters, penalties, biases or stop strings out of range, or a full queue. Other requests are not touched.
     pub fn add(&mut self, request: Request) -> Result<RequestId> {
         self.admit(request, None)
     }
 
     fn admit(&mut self, request: Request, probe: Option<Probe>) -> Result<RequestId> {
-        let Request { prompt, max_tokens, sampling, stop_tokens, stop_strings, domain } = request;
+        let Request {
+            prompt,
+            max_tokens,
+            sampling,
+            penalties,
+            logit_bias,
+            stop_tokens,
+            stop_strings,
+            domain,
+        } = request;
         self.check_tokens(&prompt)?;
         sampling.check()?;
+        let adjustment = self.adjustment(penalties, &prompt, logit_bias)?;
         let text = AnswerText::new(self.tokenizer(), &stop_strings)?;
         // A probe reads from every row, and rows of a reused prefix are not computed.
         let prefix_reuse = if probe.is_some() { PrefixReuse::Off } else { PrefixReuse::On };
@@ -162,8 +174,25 @@ impl Engine {
             .prefix_reuse(prefix_reuse);
         let id = self.scheduler.add(scheduled)?;
         let text = (!stop_strings.is_empty()).then_some(text);
-        self.active.insert(id, Active { sampling, text, probe });
+        self.active.insert(id, Active { sampling, adjustment, text, probe });
         Ok(id)
+    }
+
+    fn adjustment(
+        &self,
+        penalties: Penalties,
+        prompt: &[u32],
+        logit_bias: BTreeMap<u32, f32>,
+    ) -> Result<Option<Adjustment>> {
+        let biases = logit_bias.len();
+        if biases > MAX_LOGIT_BIASES {
+            return Err(EngineError::option("logit_bias", "at most 1024 tokens", biases.to_string()));
+        }
+        let adjustment = Adjustment::of(penalties, prompt, logit_bias.into_iter().collect());
+        if let Some(adjustment) = &adjustment {
+            adjustment.row().check(&LogitsSpec::new(self.runner.info().vocabulary))?;
+        }
+        Ok(adjustment)
     }
 
     fn check_tokens(&self, tokens: &[u32]) -> Result<()> {

@@ -1,7 +1,9 @@
 //! What is asked of the engine.
 
 use crate::schedule::CacheDomain;
+use halite_kernels::logits::Penalties;
 use halite_kernels::sampling::SamplingParams;
+use std::collections::BTreeMap;
 
 /// A prompt to continue, and how.
 #[derive(Clone, Debug)]
@@ -13,6 +15,10 @@ pub struct Request {
     pub max_tokens: usize,
     /// How tokens are chosen. `position` is set by the engine, so a seed gives the same answer in any batch.
     pub sampling: SamplingParams,
+    /// What tokens of the prompt and of the answer lose.
+    pub penalties: Penalties,
+    /// What is added to the logits of tokens, at most [`MAX_LOGIT_BIASES`](crate::runner::MAX_LOGIT_BIASES) of them.
+    pub logit_bias: BTreeMap<u32, f32>,
     /// Token ids that end the answer; they are not part of it. Usually the model's own,
     /// [`Engine::stop_tokens`](crate::Engine::stop_tokens).
     pub stop_tokens: Vec<u32>,
@@ -31,6 +37,8 @@ impl Request {
             prompt,
             max_tokens,
             sampling: SamplingParams::greedy(),
+            penalties: Penalties::NONE,
+            logit_bias: BTreeMap::new(),
             stop_tokens: Vec::new(),
             stop_strings: Vec::new(),
             domain: CacheDomain::new(),
@@ -41,6 +49,20 @@ impl Request {
     #[must_use]
     pub fn sampling(mut self, sampling: SamplingParams) -> Self {
         self.sampling = sampling;
+        self
+    }
+
+    /// Sets what tokens lose that were there already.
+    #[must_use]
+    pub fn penalties(mut self, penalties: Penalties) -> Self {
+        self.penalties = penalties;
+        self
+    }
+
+    /// Sets what is added to the logits of tokens.
+    #[must_use]
+    pub fn logit_bias(mut self, logit_bias: BTreeMap<u32, f32>) -> Self {
+        self.logit_bias = logit_bias;
         self
     }
 

@@ -41,6 +41,7 @@ impl Engine {
                 failed.map(Event::Finished).collect()
             }
         };
+        self.remember(&events);
         self.end_at_stop_strings(&mut events);
         for event in &events {
             if let Event::Finished(finished) = event {
@@ -51,6 +52,16 @@ impl Engine {
             }
         }
         Ok(events)
+    }
+
+    /// Adds drawn tokens to what penalties look at.
+    fn remember(&mut self, events: &[Event]) {
+        for event in events {
+            let Event::Token { id, token } = event else { continue };
+            if let Some(adjustment) = self.active.get_mut(id).and_then(|active| active.adjustment.as_mut()) {
+                adjustment.output.push(*token);
+            }
+        }
     }
 
     /// Ends the answers in which a stop string is complete now.
@@ -100,6 +111,9 @@ impl Engine {
             }
             if part.wants_logits {
                 // The drawn token's own position: a seed gives the same answer however the prompt is cut.
+                if let Some(adjustment) = &active.adjustment {
+                    batch.adjustments.insert(batch.samples.len(), adjustment.clone());
+                }
                 batch.samples.push((rows.end - 1, active.sampling.clone().at(part.range.end as u64)));
             }
         }

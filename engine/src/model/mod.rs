@@ -1,5 +1,6 @@
 //! The decoder: a model file's weights on a device, run for any family on any backend.
 
+mod adjust;
 mod buffers;
 mod capacity;
 mod convert;

@@ -3,10 +3,12 @@
 use super::capacity::Capacity;
 use super::weights::network_specs;
 use crate::model_file::ModelConfig;
+use crate::runner::MAX_LOGIT_BIASES;
 use crate::{Result, WeightsFormat};
 use halite_hal::Error;
 use halite_kernels::Backend;
 use halite_kernels::attention::AttentionCapacity;
+use halite_kernels::logits::{LogitsCapacity, LogitsSpec};
 use halite_kernels::moe::{ExpertsSpec, FeedForward, LocalExperts, RoutingSpec};
 use halite_kernels::sampling::SamplingSpec;
 
@@ -19,6 +21,7 @@ pub(super) struct Plans<B: Backend> {
     layer_kinds: Vec<usize>,
     /// Blocks of a sequence: the row length of the block table.
     pub(super) max_blocks_per_sequence: usize,
+    pub(super) logits: B::LogitsPlan,
     pub(super) sampling: B::SamplingPlan,
     /// Of mixtures of experts.
     pub(super) experts: Option<ExpertPlans<B>>,
@@ -72,6 +75,12 @@ impl<B: Backend> Plans<B> {
     ) -> Result<Self> {
         let sampling = SamplingSpec::new(capacity.drawn_tokens);
         device.sampling_supports(&sampling).require("sampling", device, &sampling)?;
+        let logits = LogitsSpec::new(capacity.drawn_tokens);
+        device.logits_supports(&logits).require("logits", device, &logits)?;
+        // One row always has room; what more there are of long ones take turns.
+        let adjusted = LogitsCapacity::rows(capacity.max_output_rows)
+            .with_history(capacity.context)
+            .with_biases(MAX_LOGIT_BIASES);
         let max_tokens = capacity.limits.max_tokens;
         let largest = AttentionCapacity {
             max_tokens,
@@ -98,6 +107,7 @@ impl<B: Backend> Plans<B> {
             kinds: kinds.collect::<Result<_>>()?,
             layer_kinds: config.layer_kinds.clone(),
             max_blocks_per_sequence: largest.max_blocks_per_sequence,
+            logits: device.logits_plan(&logits, &adjusted)?,
             sampling: device.sampling_plan(&sampling, capacity.max_output_rows)?,
             block_table: Vec::new(),
         })

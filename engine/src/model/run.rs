@@ -1,7 +1,7 @@
 //! The decoder as a [`Runner`]: a step's tables in, what was wanted of its rows out.
 
 use super::decoder::Decoder;
-use crate::runner::{ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
+use crate::runner::{Adjustment, ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
 use crate::{EngineError, Result};
 use halite_hal::{Error, Pending};
 use halite_kernels::attention::AttentionStep;
@@ -27,8 +27,10 @@ impl<B: Backend> Runner for Decoder<B> {
         self.update(batch)?;
         self.forward(&ids)?;
         let mut out = StepOutput::default();
-        for wanted in batch.samples.chunks(self.max_output_rows) {
-            self.sample(wanted, &mut out.tokens)?;
+        let asked: Vec<_> = (0..batch.samples.len()).map(|sample| batch.adjustments.get(&sample)).collect();
+        let rows = self.max_output_rows;
+        for (wanted, asked) in batch.samples.chunks(rows).zip(asked.chunks(rows)) {
+            self.sample(wanted, asked, &mut out.tokens)?;
         }
         for wanted in batch.log_probs.chunks(self.max_output_rows) {
             self.log_probs(wanted, &mut out.log_probs)?;
@@ -111,14 +113,19 @@ impl<B: Backend> Decoder<B> {
         Ok(())
     }
 
-    fn sample(&mut self, wanted: &[(usize, SamplingParams)], tokens: &mut Vec<u32>) -> Result<()> {
+    fn sample(
+        &mut self,
+        wanted: &[(usize, SamplingParams)],
+        asked: &[Option<&Adjustment>],
+        tokens: &mut Vec<u32>,
+    ) -> Result<()> {
         let rows: Vec<usize> = wanted.iter().map(|(row, _)| *row).collect();
         let params: Vec<SamplingParams> = wanted.iter().map(|(_, params)| params.clone()).collect();
-        let logits = self.logits(&rows)?;
+        let logits = self.logits(&rows)?.narrow(1, 0..self.plans.sampling.spec().vocabulary)?;
+        self.adjust(&logits, asked)?;
         let (device, stream, plan) = (&self.device, &mut self.stream, &mut self.plans.sampling);
         let step = SamplingStep { params: &params }.check(plan)?;
         device.sampling_update(stream, plan, &step)?;
-        let logits = logits.narrow(1, 0..plan.spec().vocabulary)?;
         let ids = self.output.tokens.narrow(0, 0..rows.len())?;
         device.sample(stream, SamplingArgs { plan, logits: &logits, ids: &ids }.check()?)?;
         // Ids are within the vocabulary, so never negative.
