@@ -226,6 +226,40 @@ fn choices_have_seeds_of_their_own_that_repeat() {
     assert_eq!(greedy, chat(json!({ "min_p": 1 })));
 }
 
+/// With logits of 0 everywhere, what is asked of them decides alone.
+#[test]
+fn penalties_and_biases_decide() {
+    let place = Place::new();
+    let mut model = model();
+    model.untie(1);
+    model.tensors.get_mut("output.weight").unwrap().values.fill(0.0);
+    let server = Serving::start(&place, &place.file("flat.gguf", model.bytes()), &[]);
+    let text = |more: Value| {
+        let mut body = json!({ "prompt": "AB", "max_tokens": 4, "temperature": 0 });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let whole = texts(&server.complete(body.clone()).ok()).remove(0).0;
+        body["stream"] = true.into();
+        assert_eq!(joined(&events(&server.complete(body)), 0).0, whole, "{more}");
+        whole
+    };
+    let token = |id: usize| {
+        let four = text(json!({ "logit_bias": { id.to_string(): 100 } }));
+        let one = four[..four.len() / 4].to_owned();
+        assert_eq!(one.repeat(4), four);
+        one
+    };
+    let (a, b) = (token(10), token(11));
+    assert_ne!(a, b);
+    let biases = json!({ "10": 5, "11": 4 });
+    for (name, expected) in [
+        ("presence_penalty", [&*a, &*b, &*a, &*a].concat()),
+        ("frequency_penalty", [&*a, &*b, &*a, &*b].concat()),
+        ("repetition_penalty", a.repeat(4)),
+    ] {
+        assert_eq!(text(json!({ "logit_bias": biases, name: 2 })), expected, "{name}");
+    }
+}
+
 #[test]
 fn parameters_that_change_nothing_are_taken() {
     let place = Place::new();

@@ -44,6 +44,7 @@ fn parameters_of_both_kinds_are_checked_by_name() {
     let place = Place::new();
     let server = Serving::start(&place, &place.model(), &[]);
     let long = "x".repeat(513);
+    let crowd: serde_json::Map<String, Value> = (0..1025).map(|id| (id.to_string(), json!(1))).collect();
     let many: Vec<String> = (0..17).map(|stop| format!("s{stop}")).collect();
     for path in [CHAT, COMPLETIONS] {
         for (name, values) in [
@@ -59,10 +60,21 @@ fn parameters_of_both_kinds_are_checked_by_name() {
             ("stream", vec![json!("yes"), json!(1)]),
             ("stream_options", vec![json!({ "include_usage": true })]),
             ("model", vec![json!(5), json!(null)]),
-            ("presence_penalty", vec![json!(0.5), json!("x")]),
-            ("frequency_penalty", vec![json!(-1)]),
-            ("repetition_penalty", vec![json!(1.1)]),
-            ("logit_bias", vec![json!({ "5": 1 }), json!([])]),
+            ("presence_penalty", vec![json!(2.1), json!(-2.1), json!("x")]),
+            ("frequency_penalty", vec![json!(-3), json!(true)]),
+            ("repetition_penalty", vec![json!(0), json!(-1.1), json!(1e9)]),
+            (
+                "logit_bias",
+                vec![
+                    json!([]),
+                    json!({ "x": 1 }),
+                    json!({ "-5": 1 }),
+                    json!({ "7": 1, "07": 1 }),
+                    json!({ VOCABULARY.to_string(): 1 }),
+                    json!(crowd),
+                ],
+            ),
+            ("logit_bias[\"5\"]", vec![json!({ "5": 100.5 }), json!({ "5": "x" }), json!({ "5": null })]),
         ] {
             for value in values {
                 let field = name.split('[').next().unwrap();

@@ -163,6 +163,9 @@ impl From<&EngineError> for ApiError {
                 | TextError::Unencodable { .. } => Self::invalid(message),
                 _ => Self::internal(message),
             },
+            EngineError::Device(halite_hal::Error::Argument {
+                operator: "logits", argument: "bias", ..
+            }) => Self::parameter("logit_bias", format!("`logit_bias`: {message}")),
             // The engine checks sampling parameters by the kernels' own contract.
             EngineError::Device(halite_hal::Error::Argument { .. }) => Self::invalid(message),
             _ => Self::internal(message),

@@ -8,6 +8,8 @@ pub(super) const MAX_CHOICES: usize = 64;
 pub(super) const MAX_STOPS: usize = 16;
 /// The longest stop string, in bytes.
 pub(super) const MAX_STOP_BYTES: usize = 512;
+/// The most logit biases of a request: OpenAI's limit is 300.
+pub(super) const MAX_LOGIT_BIASES: usize = 1024;
 /// The most messages of a conversation.
 pub(super) const MAX_MESSAGES: usize = 4096;
 /// The most tools of a request.

@@ -157,6 +157,8 @@ impl Model {
             choices.iter().map(move |sampling| {
                 Request::new(prompt.clone(), max_tokens)
                     .sampling(sampling.clone())
+                    .penalties(generation.penalties)
+                    .logit_bias(generation.logit_bias.clone())
                     .stop_tokens(&*self.stop_tokens)
                     .stop_strings(&generation.stop)
             })

@@ -1,9 +1,11 @@
 //! What both kinds of request say about the answer.
 
-use crate::serve::error::ApiError;
+use crate::serve::error::{ApiError, echo};
 use crate::serve::fields::{Fields, string, wrong};
-use crate::serve::limits::{MAX_CHOICES, MAX_STOP_BYTES, MAX_STOPS};
-use serde_json::{Value, json};
+use crate::serve::limits::{MAX_CHOICES, MAX_LOGIT_BIASES, MAX_STOP_BYTES, MAX_STOPS};
+use halite_engine::Penalties;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// How answers are made: `None` where the request does not say.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +25,10 @@ pub struct Generation {
     pub top_k: Option<u32>,
     /// 0 to 1.
     pub min_p: Option<f32>,
+    /// OpenAI's two from -2 to 2, and the repetition penalty of other servers, from 0.01 to 100.
+    pub penalties: Penalties,
+    /// By token id, from -100 to 100.
+    pub logit_bias: BTreeMap<u32, f32>,
     /// The same seed gives the same answer.
     pub seed: Option<u64>,
     /// Whether the answer is sent as it comes, and with what.
@@ -39,11 +45,6 @@ pub struct StreamOptions {
 
 impl Generation {
     pub(super) fn take(fields: &mut Fields) -> Result<Self, ApiError> {
-        // Neutral values pass, as clients send their defaults.
-        fields.off("presence_penalty", &[json!(0)])?;
-        fields.off("frequency_penalty", &[json!(0)])?;
-        fields.off("repetition_penalty", &[json!(1)])?;
-        fields.off("logit_bias", &[json!({})])?;
         let n = fields.integer("n", 1..=MAX_CHOICES as i64)?.unwrap_or(1);
         let max_tokens = max_tokens(fields)?;
         // -1 and 0 both keep all of them; servers differ in which one they take.
@@ -56,6 +57,8 @@ impl Generation {
             top_p: fields.number("top_p", 0.0..=1.0)?,
             top_k: top_k.map(|k| u32::try_from(k).unwrap_or(0)),
             min_p: fields.number("min_p", 0.0..=1.0)?,
+            penalties: penalties(fields)?,
+            logit_bias: fields.take("logit_bias").map(logit_bias).transpose()?.unwrap_or_default(),
             seed: seed(fields)?,
             stream: stream(fields)?,
         })
@@ -97,6 +100,41 @@ fn stop(value: Value) -> Result<Vec<String>, ApiError> {
         }
     });
     checked.collect()
+}
+
+fn penalties(fields: &mut Fields) -> Result<Penalties, ApiError> {
+    let none = Penalties::NONE;
+    Ok(none
+        .with_repetition(fields.number("repetition_penalty", 0.01..=100.0)?.unwrap_or(none.repetition))
+        .with_presence(fields.number("presence_penalty", -2.0..=2.0)?.unwrap_or(none.presence))
+        .with_frequency(fields.number("frequency_penalty", -2.0..=2.0)?.unwrap_or(none.frequency)))
+}
+
+/// An object of token ids, as JSON's keys are: as strings.
+fn logit_bias(value: Value) -> Result<BTreeMap<u32, f32>, ApiError> {
+    let Value::Object(biases) = value else {
+        return Err(wrong("logit_bias", "an object of token ids and numbers", &value));
+    };
+    if biases.len() > MAX_LOGIT_BIASES {
+        let found = biases.len();
+        let message = format!("`logit_bias` has {found} tokens, at most {MAX_LOGIT_BIASES}");
+        return Err(ApiError::parameter("logit_bias", message));
+    }
+    let mut found = BTreeMap::new();
+    for (token, bias) in biases {
+        let id = token.parse::<u32>().ok();
+        let path = || format!("logit_bias[{}]", echo(&token));
+        let bias = match bias.as_f64().filter(|bias| (-100.0..=100.0).contains(bias)) {
+            Some(bias) => bias as f32,
+            None => return Err(wrong(&path(), "a number from -100 to 100", &bias)),
+        };
+        // "7" and "07" are the same token, and there is no telling which was meant.
+        if id.is_none_or(|id| found.insert(id, bias).is_some()) {
+            let message = format!("`{}`: expected each token id once, as a string of digits", path());
+            return Err(ApiError::parameter("logit_bias", message));
+        }
+    }
+    Ok(found)
 }
 
 /// Any 64-bit integer, with a sign or without.
