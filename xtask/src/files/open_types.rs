@@ -27,6 +27,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("SlotMapping", "arguments of a step"),
     ("Turns", "arguments of a step"),
     ("SequencePart", "arguments of a step"),
+    ("Turns", "arguments of a step"),
     ("VerifyStep", "arguments of a step"),
     ("KnownFile", "a file's identity"),
     ("WheelMember", "a file's place"),
