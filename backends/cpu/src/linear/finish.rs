@@ -9,7 +9,7 @@
 //! y = y + residual[m, n];  out = round(y)
 //! ```
 //!
-//! Each step rounds by itself; no multiply-add is used, so the INT8 product is the same in both tiers up to the
+//! Each step rounds by itself; no multiply-add is used, so the INT8 product is the same in all tiers up to the
 //! activation's.
 
 use super::{

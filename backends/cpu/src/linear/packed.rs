@@ -16,7 +16,7 @@ use halite_kernels::{
 };
 use std::sync::Arc;
 
-/// Packed weights: a counted handle. One layout serves every number of rows and both tiers.
+/// Packed weights: a counted handle. One layout serves every number of rows and every tier.
 #[derive(Clone, Debug)]
 pub struct CpuPacked(Arc<Inner>);
 

@@ -66,7 +66,7 @@ impl<T: StoredFloat> Kernel for PrepareRows<'_, T> {
     }
 }
 
-/// The normalised Walsh-Hadamard transform, by halves of 1, 2, 4 ...: sums and differences, which both tiers round alike.
+/// The normalised Walsh-Hadamard transform, by halves of 1, 2, 4 ...: sums and differences, which all tiers round alike.
 #[inline(always)]
 fn rotate(block: &mut [f32]) {
     let mut half = 1;
