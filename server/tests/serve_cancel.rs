@@ -21,7 +21,7 @@ fn serve(place: &Place, more: &[&str]) -> Serving {
 
 /// An answer that takes minutes.
 fn long(stream: bool, n: usize) -> Value {
-    json!({ "model": "tiny", "prompt": "AB", "max_tokens": 99_000, "stream": stream, "n": n })
+    json!({ "model": "tiny", "prompt": "AB", "max_tokens": 99_000, "stream": stream, "n": n, "temperature": 0 })
 }
 
 fn ask(server: &Serving, body: &Value) -> TcpStream {

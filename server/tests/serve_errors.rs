@@ -348,7 +348,7 @@ fn a_full_queue_says_when_to_come_back() {
     let model = place.file("endless.gguf", endless().bytes());
     let options = ["--context", "100000", "--max-sequences", "1", "--max-waiting", "2"];
     let server = Serving::start(&place, &model, &options);
-    let endless = json!({ "model": "tiny", "prompt": "AB", "max_tokens": 90_000 });
+    let endless = json!({ "model": "tiny", "prompt": "AB", "max_tokens": 90_000, "temperature": 0 });
     let post = || {
         let mut stream = support::http::connect(server.address);
         let text = support::http::text("POST", COMPLETIONS, &[], Some(endless.to_string().as_bytes()));

@@ -14,7 +14,7 @@ use support::{Place, endless};
 const COMPLETIONS: &str = "/v1/completions";
 
 fn ask(server: &Serving, max_tokens: usize, stream: bool) -> TcpStream {
-    let body = json!({ "model": "tiny", "prompt": "AB", "max_tokens": max_tokens, "stream": stream });
+    let body = json!({ "model": "tiny", "prompt": "AB", "max_tokens": max_tokens, "stream": stream, "temperature": 0 });
     let mut stream = connect(server.address);
     stream.write_all(&text("POST", COMPLETIONS, &[], Some(body.to_string().as_bytes()))).unwrap();
     stream

@@ -97,6 +97,12 @@ pub(crate) fn table() -> Vec<Step> {
             ]],
         ),
         cargo(
+            "report",
+            "what the CPU runs natively, how near it comes to its bounds, and how many cases say so",
+            &[],
+            &[&["run", "--package", "halite-parity", "--example", "report"]],
+        ),
+        cargo(
             "doctest",
             "the examples in the documentation compile and hold",
             &[],

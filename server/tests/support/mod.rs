@@ -144,7 +144,7 @@ pub(crate) fn halite_command(arguments: &[&str]) -> Command {
     command
 }
 
-/// As [`model`], with a context in which an answer takes its time.
+/// As [`model`], with a context in which an answer takes its time. Greedy answers never end: drawn ones may.
 pub(crate) fn endless() -> TinyModel {
     let mut model = model();
     model.set("llama.context_length", Value::U32(1 << 20));

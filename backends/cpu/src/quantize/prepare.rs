@@ -47,9 +47,13 @@ impl<T: StoredFloat> Kernel for PrepareRows<'_, T> {
             }
             if !outliers.is_empty() {
                 let values = &mut self.outliers[row * self.outlier_stride..][..outliers.len()];
-                for (&column, value) in outliers.iter().zip(values.chunks_mut(1)) {
-                    let y = usize::try_from(column).ok().and_then(|column| to.get(column));
-                    T::store_partial(isa, isa.splat(y.copied().unwrap_or(0.0)), value);
+                for (columns, values) in outliers.chunks(LANES).zip(values.chunks_mut(LANES)) {
+                    let mut kept = [0.0; LANES];
+                    for (kept, &column) in kept.iter_mut().zip(columns) {
+                        let y = usize::try_from(column).ok().and_then(|column| to.get(column));
+                        *kept = y.copied().unwrap_or(0.0);
+                    }
+                    T::store_partial(isa, isa.load(&kept), values);
                 }
                 for &column in outliers {
                     if let Some(y) = usize::try_from(column).ok().and_then(|column| to.get_mut(column)) {

@@ -135,8 +135,8 @@ impl Isa for Avx512 {
             let quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x0040_0000));
             let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
             let upper = _mm512_srli_epi32::<16>(_mm512_mask_mov_epi32(rounded, nan, quiet));
-            let mask = first_lanes(to.len());
-            _mm256_mask_storeu_epi16(to.as_mut_ptr().cast(), mask, _mm512_cvtepi32_epi16(upper));
+            // Narrowed by the store itself: LLVM 22 makes one of 32 bits of a narrowing and a masked store of one lane.
+            _mm512_mask_cvtepi32_storeu_epi16(to.as_mut_ptr().cast(), first_lanes(to.len()), upper);
         }
     }
     #[inline(always)]
@@ -247,7 +247,7 @@ impl Isa for Avx512 {
     #[inline(always)]
     fn store_i8_partial(self, x: __m512i, to: &mut [i8]) {
         // SAFETY: masked lanes are not written, and the mask has no lane beyond the slice.
-        unsafe { _mm_mask_storeu_epi8(to.as_mut_ptr(), first_lanes(to.len()), _mm512_cvtsepi32_epi8(x)) }
+        unsafe { _mm512_mask_cvtsepi32_storeu_epi8(to.as_mut_ptr(), first_lanes(to.len()), x) }
     }
     #[inline(always)]
     fn add_i32(self, a: __m512i, b: __m512i) -> __m512i {

@@ -219,6 +219,30 @@ fn partial_loads_and_stores_keep_to_their_slices() {
     check::<f16>();
 }
 
+/// A length of one that the compiler knows, of a value that it does not: LLVM 22 makes a store of 32 bits of a narrowing
+/// to 16 and a masked store of one of them.
+#[test]
+fn stores_of_one_element_write_no_other() {
+    struct One<'a, T>(&'a [f32; LANES], &'a mut [T; 3]);
+    impl<T: StoredFloat> Kernel for One<'_, T> {
+        type Output = ();
+        #[inline(always)]
+        fn run<I: Isa>(self, isa: I) {
+            T::store_partial(isa, isa.load(self.0), &mut self.1[1..2]);
+        }
+    }
+    fn check<T: StoredFloat + From<i8> + PartialEq + std::fmt::Debug>() {
+        for tier in Tier::available() {
+            let mut out = [T::from(-3); 3];
+            tier.run(One(std::hint::black_box(&[2.0; LANES]), &mut out));
+            assert_eq!(out, [-3, 2, -3].map(T::from), "{tier}");
+        }
+    }
+    check::<f32>();
+    check::<bf16>();
+    check::<f16>();
+}
+
 #[test]
 fn half_precision_converts_exactly_there_and_to_nearest_back() {
     struct Widen<'a, T>(&'a [T; LANES]);
