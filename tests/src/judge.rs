@@ -15,9 +15,11 @@ pub fn judge(what: &str, dims: &[usize], actual: &[f64], expected: &[Bound]) -> 
     ensure(actual.len() == expected.len(), || {
         format!("{what}: {} elements where {} were expected", actual.len(), expected.len())
     })?;
-    actual.iter().zip(expected).for_each(|(&actual, &bound)| ledger::compared(actual, bound));
     let wrong = |&place: &usize| !expected[place].holds(actual[place]);
-    let Some(first) = (0..actual.len()).find(wrong) else { return Ok(()) };
+    let Some(first) = (0..actual.len()).find(wrong) else {
+        actual.iter().zip(expected).for_each(|(&actual, &bound)| ledger::compared(actual, bound));
+        return Ok(());
+    };
     let count = (first..actual.len()).filter(wrong).count();
     let (got, Bound { value, error }) = (actual[first], expected[first]);
     let place = index(first, dims);
@@ -54,10 +56,10 @@ pub fn judge_quantised(columns: usize, y: &[Bound], q: &[f64], scales: &[f64]) -
         for (column, (&y, &q)) in y.iter().zip(q).enumerate() {
             let real = y.value / expected.value;
             let far = quantised(y, expected);
-            ledger::compared(q, Bound { value: real, error: far });
             ensure((q - real).abs() <= far && q.abs() <= 127.0, || {
                 format!("q[{row}, {column}]: expected {real} rounded, at most {far} away, got {q}")
             })?;
+            ledger::compared(q, Bound { value: real, error: far });
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ impl<B: KvCacheOps> CacheWriteArgs<'_, B> {
     /// Checks shapes, types and the layer.
     ///
     /// # Errors
-    /// [`Error::Argument`] naming the argument.
+    /// [`Error::Argument`](crate::Error::Argument) naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
         let (spec, tokens) = (self.cache.spec(), self.slots.tokens());
         check_place::<B>(self.slots, self.cache, self.layer, KvValues::Own)?;
