@@ -10,6 +10,7 @@ mod deny;
 mod files;
 mod fuzz;
 mod installed;
+mod mutants;
 mod package;
 mod peers;
 mod requirements;
@@ -61,6 +62,12 @@ enum Task {
     Advisories,
     /// The portable tier for AArch64, under qemu; slow, and not part of `test`
     Aarch64,
+    /// Wrong lines in the CPU's kernels, one at a time, each of which must turn the parity suite red; half an hour
+    Mutants {
+        /// Only those of files with this in their name
+        #[arg(default_value = "")]
+        only: String,
+    },
     /// Fuzz everything that is read from strangers (see fuzz/README.md); needs a C++ compiler
     Fuzz {
         /// Which targets; all where none is named
@@ -101,6 +108,7 @@ fn run(task: Task) -> Result<bool> {
             return deny::advisories(&workspace).map(|()| true);
         }
         Task::Aarch64 => return aarch64::run(&workspace).map(|()| true),
+        Task::Mutants { only } => return mutants::run(&workspace, &only),
         Task::Fuzz { targets, minutes } => return fuzz::run(&workspace, &targets, minutes),
     };
     let outcomes = runner::run(&workspace, &table, &selection);
