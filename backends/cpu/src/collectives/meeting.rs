@@ -49,7 +49,9 @@ impl<T> Meeting<T> {
             *place = Some(brings);
         }
         if state.lost.is_none() && state.brought.iter().all(Option::is_some) {
-            let brought: Result<Vec<T>> = state.brought.iter_mut().filter_map(Option::take).collect();
+            // All of it first: collecting results stops at an error, and what it left would be there in the next round.
+            let brought: Vec<Result<T>> = state.brought.iter_mut().filter_map(Option::take).collect();
+            let brought: Result<Vec<T>> = brought.into_iter().collect();
             state.outcome = brought.and_then(|brought| agree(&brought).map(|()| brought.into()));
             state.round += 1;
             self.changed.notify_all();
@@ -112,6 +114,21 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_round_with_two_errors() {
+        let meeting = Meeting::<usize>::new(2);
+        let error = |rank| Error::RankLost { operator: "test", rank, ranks: 2 };
+        thread::scope(|scope| {
+            for rank in 0..2 {
+                let (meeting, error) = (&meeting, &error);
+                scope.spawn(move || {
+                    assert_eq!(meeting.meet(rank, Err(error(rank)), |_| Ok(())).unwrap_err(), error(0));
+                });
+            }
+        });
+        assert!(meeting.lock().brought.iter().all(Option::is_none));
     }
 
     #[test]
