@@ -9,7 +9,7 @@
 //! | [`attention`] | attention over a paged KV cache: prefill, chunks and decode in one call |
 //! | [`linear`] | matrix products with packed weights: F32, F16, BF16, INT8, 4 bits |
 //! | [`mla`] | multi-head latent attention, absorbed and expanded |
-//! | [`quantize`] | rows to INT8 with a scale per token |
+//! | [`quantize`] | rows to I8 and U8, per token, tensor or group; smoothed, rotated, outliers apart |
 //! | [`norm`] | RMS and layer norm, with residual and quantisation fused |
 //! | [`rope`] | rotary position embedding, also on the way to the cache |
 //! | [`activation`] | SiLU, GELU and their gated forms |
