@@ -18,11 +18,7 @@ use halite_kernels::{
 
 impl ActivationOps for Cpu {
     fn activation_supports(&self, spec: &ActivationSpec) -> Support {
-        if spec.dtype.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{}: floating-point types are built", spec.dtype))
-        }
+        crate::float_only(spec.dtype)
     }
 
     fn activation(&self, _stream: &mut CpuStream, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Halite's CPU backend.
 //!
-//! Every operator of `halite-kernels`, in two tiers chosen at run time: AVX-512 with VNNI, and portable code. A kernel
-//! is written once, generic over the instruction set (see `simd`), so the tiers differ in instructions and in nothing
-//! else. The backend claims batch invariance: a row's bits do not depend on what else is in the batch, on how a prompt
-//! was cut, or on the number of threads.
+//! Every operator of `halite-kernels`, in four tiers chosen at run time: AVX-512 with VNNI, AVX2 with and without
+//! AVX-VNNI, and portable code. A kernel is written once, generic over the instruction set (see `simd`), so tiers differ
+//! in instructions and in nothing else. The backend claims batch invariance: a row's bits do not depend on what else is
+//! in the batch, on how a prompt was cut, or on the number of threads.
 //!
 //! ```
 //! use halite_cpu::{Cpu, Options};
@@ -31,11 +31,13 @@ mod mla;
 mod moe;
 mod norm;
 mod quantize;
+mod room;
 mod rope;
 mod row;
 mod sampling;
 mod simd;
 mod stream;
+mod support;
 mod team;
 mod threads;
 mod top_k;
@@ -57,12 +59,4 @@ pub use simd::Tier;
 pub use stream::{CpuStream, Done, Ready};
 pub use threads::MAX_THREADS;
 
-/// The error of a form that the contract has and this backend does not.
-fn unsupported(operator: &'static str, reason: &str, spec: &dyn std::fmt::Debug) -> halite_hal::Error {
-    halite_hal::Error::Unsupported {
-        operator,
-        backend: buffer::DEVICE.to_owned(),
-        reason: format!("{reason} is not built"),
-        spec: format!("{spec:?}"),
-    }
-}
+use support::{float_only, unsupported};

@@ -1,13 +1,13 @@
 //! Penalties, biases and masks on logits, in place.
 
 use crate::{
-    buffer::DEVICE,
     device::Cpu,
+    room::room_for,
     simd::{Isa, Kernel, LANES},
     stream::CpuStream,
     view::write,
 };
-use halite_hal::{Error, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     logits::{
@@ -64,10 +64,10 @@ impl LogitOps for Cpu {
         Ok(CpuLogitsPlan {
             spec: spec.clone(),
             capacity: *capacity,
-            rows: room(capacity.max_rows)?,
-            seen: room(capacity.max_history)?,
-            biases: room(capacity.max_biases)?,
-            masks: room(mask_words)?,
+            rows: room_for(capacity.max_rows)?,
+            seen: room_for(capacity.max_history)?,
+            biases: room_for(capacity.max_biases)?,
+            masks: room_for(mask_words)?,
         })
     }
 
@@ -122,15 +122,6 @@ impl LogitOps for Cpu {
         });
         Ok(())
     }
-}
-
-/// An empty list with room for `count`.
-fn room<T>(count: usize) -> Result<Vec<T>> {
-    let mut list = Vec::new();
-    let requested = (count as u64).saturating_mul(size_of::<T>() as u64);
-    let no_room = |_| Error::OutOfMemory { device: DEVICE.to_owned(), requested };
-    list.try_reserve_exact(count).map_err(no_room)?;
-    Ok(list)
 }
 
 /// Minus infinity where a bit is 0; at least the least finite value where it is 1.

@@ -16,11 +16,7 @@ use halite_kernels::{
 
 impl Norm for Cpu {
     fn norm_supports(&self, spec: &NormSpec) -> Support {
-        if spec.dtype.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{}: floating-point types are built", spec.dtype))
-        }
+        crate::float_only(spec.dtype)
     }
 
     fn norm(&self, _stream: &mut CpuStream, args: Checked<NormArgs<'_, Self>>) -> Result<()> {

@@ -6,12 +6,13 @@ use crate::{
         write::{self, HeadRows, Place},
     },
     device::Cpu,
+    room::room_for,
     row::Row,
     simd::{Isa, Kernel, LANES, StoredFloat},
     stream::CpuStream,
     view::{Rows, read, with_float, write as lend},
 };
-use halite_hal::{Error, Result, Tensor};
+use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     rope::{
@@ -58,22 +59,13 @@ impl Rope for Cpu {
     type RopePlan = CpuRopePlan;
 
     fn rope_supports(&self, spec: &RopeSpec) -> Support {
-        if spec.dtype.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{}: floating-point types are built", spec.dtype))
-        }
+        crate::float_only(spec.dtype)
     }
 
     fn rope_plan(&self, spec: &RopeSpec, max_tokens: usize) -> Result<CpuRopePlan> {
         spec.check()?;
         self.rope_supports(spec).require("rope", self, spec)?;
-        let mut turns = Vec::new();
-        let floats = max_tokens.saturating_mul(spec.rotary_dim);
-        turns.try_reserve_exact(floats).map_err(|_| Error::OutOfMemory {
-            device: crate::buffer::DEVICE.to_owned(),
-            requested: (floats as u64).saturating_mul(4),
-        })?;
+        let turns = room_for(max_tokens.saturating_mul(spec.rotary_dim))?;
         Ok(CpuRopePlan { spec: spec.clone(), max_tokens, frequencies: spec.frequencies(), turns, tokens: 0 })
     }
 

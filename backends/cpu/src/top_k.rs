@@ -14,11 +14,7 @@ use halite_kernels::{
 
 impl TopK for Cpu {
     fn top_k_supports(&self, spec: &TopKSpec) -> Support {
-        if spec.dtype.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{}: floating-point types are built", spec.dtype))
-        }
+        crate::float_only(spec.dtype)
     }
 
     fn top_k(&self, _stream: &mut CpuStream, args: Checked<TopKArgs<'_, Self>>) -> Result<()> {

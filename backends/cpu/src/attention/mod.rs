@@ -130,11 +130,7 @@ impl Attention for Cpu {
     }
 
     fn attention_merge_supports(&self, spec: &AttentionMergeSpec) -> Support {
-        if spec.dtype.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{}: floating-point types are built", spec.dtype))
-        }
+        crate::float_only(spec.dtype)
     }
 
     fn attention_merge(

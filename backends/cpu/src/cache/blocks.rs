@@ -1,8 +1,8 @@
 //! Whole blocks: copied, exported and imported in the canonical layout.
 
 use super::{CpuKvCache, KINDS, Kind, Records};
-use crate::buffer::DEVICE;
-use halite_hal::{DType, Error, Result, Storage};
+use crate::room::room_for;
+use halite_hal::{DType, Result, Storage};
 
 impl CpuKvCache {
     /// Everything that a block has records in, in the canonical order.
@@ -68,12 +68,8 @@ pub(super) fn transfer(from: &CpuKvCache, to: &CpuKvCache, pairs: &[(u32, u32)])
 
 /// Blocks in the canonical layout.
 pub(super) fn export(cache: &CpuKvCache, blocks: &[u32]) -> Result<Vec<u8>> {
-    let requested = cache.spec.cache_bytes(blocks.len())?;
-    let mut bytes = Vec::new();
     // A block may be asked for more often than there is host memory for.
-    bytes
-        .try_reserve_exact(requested as usize)
-        .map_err(|_| Error::OutOfMemory { device: DEVICE.to_owned(), requested })?;
+    let mut bytes = room_for(cache.spec.cache_bytes(blocks.len())? as usize)?;
     let mut memories = Vec::new();
     for (kind, content, records) in cache.records() {
         memories.push((kind, content, records.bytes, records.memory.read(0..records.memory.len())?));

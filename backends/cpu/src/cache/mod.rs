@@ -10,6 +10,7 @@ pub(crate) mod write;
 use crate::{
     buffer::CpuBuffer,
     device::Cpu,
+    room::room_for,
     stream::{CpuStream, Ready},
 };
 use halite_hal::Result;
@@ -168,7 +169,7 @@ impl KvCacheOps for Cpu {
         match spec.format {
             KvFormat::Float(dtype) if dtype.is_float() => Support::Native,
             KvFormat::Int8PerTokenHead => Support::Native,
-            other => Support::No(format!("{other} keys and values: F32, F16, BF16 and INT8 are built")),
+            other => Support::No(format!("{other} keys and values: only F32, F16, BF16 and INT8")),
         }
     }
 
@@ -188,7 +189,7 @@ impl KvCacheOps for Cpu {
     }
 
     fn slots_plan(&self, cache: &CpuKvCache, max_tokens: usize) -> Result<CpuSlots> {
-        Ok(CpuSlots { max_tokens, cache_slots: cache.slots(), slots: Vec::new() })
+        Ok(CpuSlots { max_tokens, cache_slots: cache.slots(), slots: room_for(max_tokens)? })
     }
 
     fn slots_update(

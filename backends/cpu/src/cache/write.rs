@@ -5,10 +5,10 @@ use crate::{
     device::Cpu,
     quantize::{quantize_lanes, row_scale},
     row::{Row, StoredRow},
-    simd::{Isa, Kernel, LANES},
+    simd::{Isa, Kernel, LANES, StoredFloat},
     view::{Rows, read, with_float},
 };
-use halite_hal::{Element, Result, Tensor};
+use halite_hal::{Result, Tensor};
 use halite_kernels::cache::KvFormat;
 
 /// Where a row of `rows` goes: its token and head, its block, and its slot there.
@@ -115,7 +115,7 @@ struct Rounded<'a, R, T> {
     memory: &'a mut [T],
 }
 
-impl<R: HeadRows, T: Element + Narrow> Kernel for Rounded<'_, R, T> {
+impl<R: HeadRows, T: StoredFloat> Kernel for Rounded<'_, R, T> {
     type Output = ();
 
     #[inline(always)]
@@ -127,11 +127,11 @@ impl<R: HeadRows, T: Element + Narrow> Kernel for Rounded<'_, R, T> {
             let to = &mut self.memory[block * elements + cache.place(kind, head, slot, self.first)..];
             let mut to = to.iter_mut().step_by(stride(cache, kind));
             for start in (0..x.len()).step_by(LANES) {
-                let mut lanes = [0.0; LANES];
-                isa.store(x.at(isa, start), &mut lanes);
+                let mut lanes = [T::ZERO; LANES];
+                let lanes = &mut lanes[..(x.len() - start).min(LANES)];
+                T::store_partial(isa, x.at(isa, start), lanes);
                 // The row's own iterator second: it must not lose an element when the lanes are over.
-                let lanes = &lanes[..(x.len() - start).min(LANES)];
-                lanes.iter().zip(to.by_ref()).for_each(|(&from, to)| *to = T::narrow(from));
+                lanes.iter().zip(to.by_ref()).for_each(|(&from, to)| *to = from);
             }
         }
     }
@@ -169,28 +169,5 @@ impl<R: HeadRows> Kernel for Quantized<'_, R> {
                 lanes.iter().zip(to.by_ref()).for_each(|(&from, to)| *to = from);
             }
         }
-    }
-}
-
-/// Rounding of one F32.
-trait Narrow {
-    fn narrow(value: f32) -> Self;
-}
-
-impl Narrow for f32 {
-    fn narrow(value: f32) -> Self {
-        value
-    }
-}
-
-impl Narrow for half::f16 {
-    fn narrow(value: f32) -> Self {
-        half::f16::from_f32(value)
-    }
-}
-
-impl Narrow for half::bf16 {
-    fn narrow(value: f32) -> Self {
-        half::bf16::from_f32(value)
     }
 }

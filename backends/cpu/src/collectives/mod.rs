@@ -133,7 +133,7 @@ impl Collectives for Cpu {
             | Collective::ReduceScatter(Reduction::Sum | Reduction::Max)
                 if !sums =>
             {
-                Support::No(format!("{}: reductions of floats and I32 are built", spec.dtype))
+                Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
             }
             _ => Support::Native,
         }

@@ -13,11 +13,7 @@ use halite_kernels::{
 };
 
 pub(super) fn supports(spec: &L2NormalizeSpec) -> Support {
-    if spec.dtype.is_float() {
-        Support::Native
-    } else {
-        Support::No(format!("{}: floating-point types are built", spec.dtype))
-    }
+    crate::float_only(spec.dtype)
 }
 
 pub(super) fn rows<T: StoredFloat + Element>(device: &Cpu, args: &L2NormalizeArgs<'_, Cpu>) -> Result<()> {

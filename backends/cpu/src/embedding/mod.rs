@@ -27,11 +27,7 @@ impl Embedding for Cpu {
     type PoolingPlan = CpuPoolingPlan;
 
     fn embedding_supports(&self, spec: &EmbeddingSpec) -> Support {
-        if spec.output.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("output {}: floating-point types are built", spec.output))
-        }
+        crate::float_only(spec.output)
     }
 
     fn embedding(&self, _stream: &mut CpuStream, args: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {

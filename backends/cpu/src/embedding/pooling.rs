@@ -1,12 +1,12 @@
 //! One row a sequence.
 
 use crate::{
-    buffer::DEVICE,
     device::Cpu,
+    room::room_for,
     simd::{Isa, Kernel, LANES, StoredFloat},
     view::{Rows, read, with_float, write},
 };
-use halite_hal::{Error, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     embedding::{CuSeqlens, PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec},
@@ -24,12 +24,7 @@ pub struct CpuPoolingPlan {
 
 impl CpuPoolingPlan {
     pub(super) fn new(spec: &PoolingSpec, limits: PoolingLimits) -> Result<Self> {
-        let mut cu_seqlens = Vec::new();
-        let numbers = limits.max_sequences.saturating_add(1);
-        let requested = (numbers as u64).saturating_mul(4);
-        cu_seqlens
-            .try_reserve_exact(numbers)
-            .map_err(|_| Error::OutOfMemory { device: DEVICE.to_owned(), requested })?;
+        let mut cu_seqlens = room_for(limits.max_sequences.saturating_add(1))?;
         cu_seqlens.push(0);
         Ok(CpuPoolingPlan { spec: spec.clone(), limits, cu_seqlens })
     }
@@ -61,10 +56,9 @@ impl PoolingPlan for CpuPoolingPlan {
 }
 
 pub(super) fn supports(spec: &PoolingSpec) -> Support {
-    if spec.input.is_float() && spec.output.is_float() {
-        Support::Native
-    } else {
-        Support::No(format!("{} to {}: floating-point types are built", spec.input, spec.output))
+    match crate::float_only(spec.input) {
+        Support::Native => crate::float_only(spec.output),
+        no => no,
     }
 }
 

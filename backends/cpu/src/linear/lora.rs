@@ -13,11 +13,12 @@ use super::{
 };
 use crate::{
     device::Cpu,
+    room::room_for,
     simd::{Isa, LANES, StoredFloat},
     stream::CpuStream,
     view::{read, with_float, write},
 };
-use halite_hal::{DType, Element, Error, Result, Storage, Tensor};
+use halite_hal::{DType, Element, Result, Storage, Tensor};
 use halite_kernels::{
     Checked, Support,
     linear::{
@@ -73,12 +74,7 @@ impl Lora for Cpu {
     fn lora_plan(&self, spec: &LoraSpec, max_rows: usize) -> Result<CpuLoraPlan> {
         spec.check()?;
         let hidden = Tensor::new(self, DType::F32, &[max_rows, spec.max_rank])?;
-        let mut runs = Vec::new();
-        runs.try_reserve_exact(max_rows).map_err(|_| Error::OutOfMemory {
-            device: crate::buffer::DEVICE.to_owned(),
-            requested: (max_rows as u64).saturating_mul(size_of::<Run>() as u64),
-        })?;
-        Ok(CpuLoraPlan { spec: spec.clone(), max_rows, runs, rows: 0, hidden })
+        Ok(CpuLoraPlan { spec: spec.clone(), max_rows, runs: room_for(max_rows)?, rows: 0, hidden })
     }
 
     fn lora_update(

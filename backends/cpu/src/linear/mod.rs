@@ -67,7 +67,7 @@ impl Linear for Cpu {
             | WeightFormat::Q4_0
             | WeightFormat::Q4_1
             | WeightFormat::Q4K => Support::Native,
-            other => Support::No(format!("weights {other:?} are not built")),
+            other => Support::No(format!("weights {other:?} are not implemented")),
         }
     }
 

@@ -30,7 +30,7 @@ impl Moe for Cpu {
                 Scoring::Softmax | Scoring::SoftmaxOfChosen | Scoring::Sigmoid,
                 None | Some(GroupScore::Best | GroupScore::TopTwo),
             ) => Support::Native,
-            other => Support::No(format!("{other:?} is not built")),
+            other => Support::No(format!("{other:?} is not implemented")),
         }
     }
 
@@ -47,7 +47,7 @@ impl Moe for Cpu {
         match rows {
             ActivationFormat::Float(dtype) if dtype.is_float() => Support::Native,
             ActivationFormat::Int8PerToken => Support::Native,
-            other => Support::No(format!("{other:?}: floats and INT8 per token are built")),
+            other => Support::No(format!("{other:?}: only floats and INT8 per token")),
         }
     }
 
@@ -100,7 +100,7 @@ impl Cpu {
         match network.function.map(|function| experts::activation_spec(function, network.gate_up.output)) {
             None => Support::Native,
             Some(Some(spec)) => self.activation_supports(&spec),
-            Some(None) => Support::No(format!("{:?} is not built", network.function)),
+            Some(None) => Support::No(format!("{:?} is not implemented", network.function)),
         }
     }
 }

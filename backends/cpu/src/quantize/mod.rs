@@ -27,11 +27,7 @@ use rows::{Method, QuantizeRows, Range, RangeOfRows};
 
 impl Quantize for Cpu {
     fn quantize_supports(&self, spec: &QuantizeSpec) -> Support {
-        if spec.input.is_float() {
-            Support::Native
-        } else {
-            Support::No(format!("{}: floating-point types are built", spec.input))
-        }
+        crate::float_only(spec.input)
     }
 
     fn quantize_workspace(&self, spec: &QuantizeSpec, max_rows: usize, columns: usize) -> u64 {

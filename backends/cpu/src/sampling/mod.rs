@@ -10,6 +10,7 @@ pub use verify::CpuVerifyPlan;
 
 use crate::{
     device::Cpu,
+    room::room_for,
     stream::CpuStream,
     view::{read, write},
 };
@@ -54,7 +55,7 @@ impl Sampling for Cpu {
 
     fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<CpuSamplingPlan> {
         spec.check()?;
-        Ok(CpuSamplingPlan { spec: spec.clone(), max_rows, params: Vec::new() })
+        Ok(CpuSamplingPlan { spec: spec.clone(), max_rows, params: room_for(max_rows)? })
     }
 
     fn sampling_update(

@@ -3,6 +3,7 @@
 use super::candidates::{Candidates, Kept};
 use crate::{
     device::Cpu,
+    room::room_for,
     view::{Reader, Rows, read, write},
 };
 use halite_hal::Result;
@@ -26,8 +27,12 @@ pub struct CpuVerifyPlan {
 impl CpuVerifyPlan {
     pub(super) fn new(spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<Self> {
         spec.check()?;
-        let (spec, capacity) = (spec.clone(), *capacity);
-        Ok(CpuVerifyPlan { spec, capacity, params: Vec::new(), cu_drafts: Vec::new() })
+        Ok(CpuVerifyPlan {
+            spec: spec.clone(),
+            capacity: *capacity,
+            params: room_for(capacity.max_requests)?,
+            cu_drafts: room_for(capacity.max_requests.saturating_add(1))?,
+        })
     }
 
     pub(super) fn update(&mut self, step: &Checked<VerifyStep<'_>, VerifyLimits>) -> Result<()> {
