@@ -100,14 +100,19 @@ pub struct ActivationSpec {
 }
 
 impl ActivationSpec {
+    /// Any function over F32.
+    pub fn of(function: Function) -> Self {
+        ActivationSpec { function, dtype: DType::F32 }
+    }
+
     /// A plain activation over F32.
     pub fn new(activation: Activation) -> Self {
-        ActivationSpec { function: Function::Plain(activation), dtype: DType::F32 }
+        ActivationSpec::of(Function::Plain(activation))
     }
 
     /// A gated linear unit over F32.
     pub fn glu(glu: Glu, layout: GateLayout) -> Self {
-        ActivationSpec { function: Function::Gated { glu, layout }, dtype: DType::F32 }
+        ActivationSpec::of(Function::Gated { glu, layout })
     }
 
     /// Another type of input and float output.

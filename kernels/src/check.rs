@@ -52,6 +52,9 @@ impl<T, C> Deref for Checked<T, C> {
     }
 }
 
+/// A tensor with the name of its argument.
+pub(crate) type Named<'a, D> = (&'static str, Option<&'a Tensor<D>>);
+
 /// The checks of one operator: they put its name into the errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Check(pub(crate) &'static str);
@@ -90,6 +93,12 @@ impl Check {
     /// At least one.
     pub(crate) fn positive(self, argument: &'static str, got: usize) -> Result<()> {
         self.that(got > 0, argument, "at least 1", got)
+    }
+
+    /// `parts + 1` offsets from 0 on that never fall: part `i` is `offsets[i]..offsets[i + 1]`.
+    pub(crate) fn offsets(self, argument: &'static str, offsets: &[u32], parts: usize) -> Result<()> {
+        let right = offsets.len() == parts + 1 && offsets[0] == 0 && offsets.is_sorted();
+        self.that(right, argument, format!("{} ascending offsets from 0 on", parts + 1), offsets)
     }
 
     /// A bound of `cap · tanh(y / cap)`, where there is one.
@@ -131,7 +140,7 @@ impl Check {
         self,
         argument: &'static str,
         out: &Tensor<D>,
-        others: &[(&'static str, Option<&Tensor<D>>)],
+        others: &[Named<'_, D>],
     ) -> Result<()> {
         for (name, other) in others {
             if other.is_some_and(|other| out.overlaps(other)) {

@@ -176,7 +176,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("out", &blocks, EmbeddingTable::Blocks(&bytes.view), &ids.view, &out.view),
         ("table", &blocks, EmbeddingTable::Blocks(&bytes.view), &ids.view, &many.view),
         ("table", &blocks, EmbeddingTable::Float(&table.view), &ids.view, &out.view),
-        ("out", &float, floats(), &ids.view, &wide.view),
+        ("table", &float, floats(), &ids.view, &wide.view),
         ("out", &float, floats(), &ids.view, &table.view.narrow(0, 0..2)?),
     ] {
         refused("embedding", argument, EmbeddingArgs { spec, table, ids, out }.check())?;

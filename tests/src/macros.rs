@@ -75,7 +75,7 @@ macro_rules! parity_tests {
         $crate::parity_tests!(@family $device, quantize: edges formats prepared known products supports random errors);
         $crate::parity_tests!(
             @family $device,
-            rope: edges scalings axes turns inverse supports random views write write_random errors
+            rope: edges scalings axes cos_sin inverse supports random views write write_random errors
         );
         $crate::parity_tests!(
             @family $device,

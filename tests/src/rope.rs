@@ -14,7 +14,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType,
-    rope::{Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Turns, Yarn, YarnBounds},
+    rope::{CosSin, Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Yarn, YarnBounds},
 };
 
 const LAYOUTS: [Layout; 3] =
@@ -29,7 +29,7 @@ pub enum By {
     /// Positions.
     Positions,
     /// Cosines and sines of the caller's own: random numbers, so that nothing can be made up for them.
-    Turns,
+    CosSin,
 }
 
 /// One call, in place.
@@ -69,7 +69,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("rope", "edges", edges(), body),
         Group::listed("rope", "scalings", scalings(), body),
         Group::listed("rope", "axes", axes(), body),
-        Group::listed("rope", "turns", turns(), body),
+        Group::listed("rope", "cos_sin", cos_sin(), body),
         Group::listed("rope", "inverse", inverse(), body),
         Group::listed("rope", "supports", supports(), body),
         Group::seeded("rope", "random", 60, random, body),
@@ -167,7 +167,7 @@ fn axes() -> Vec<Case> {
     cases
 }
 
-fn turns() -> Vec<Case> {
+fn cos_sin() -> Vec<Case> {
     let mut cases = Vec::new();
     for style in STYLES {
         for (head_dim, rotary_dim) in [(2, 2), (30, 16), (64, 64), (80, 34)] {
@@ -176,7 +176,7 @@ fn turns() -> Vec<Case> {
                 let spec = RopeSpec::new(head_dim, style, 1)
                     .with_rotary_dim(rotary_dim)
                     .with_scaling(RopeScaling::Yarn(Yarn::new(4.0, 100)));
-                cases.push(Case { by: By::Turns, ..Case::new(spec, 2, vec![0; tokens]) });
+                cases.push(Case { by: By::CosSin, ..Case::new(spec, 2, vec![0; tokens]) });
             }
         }
     }
@@ -187,7 +187,7 @@ fn inverse() -> Vec<Case> {
     let mut cases = Vec::new();
     for style in STYLES {
         for head_dim in [2, 30, 64, 96] {
-            for by in [By::Positions, By::Turns] {
+            for by in [By::Positions, By::CosSin] {
                 let spec = RopeSpec::new(head_dim, style, 1000);
                 let case = Case::new(spec, 3, vec![999, 1, 0, 77]);
                 cases.push(Case { direction: Direction::Inverse, by, layout: LAYOUTS[2], ..case });
@@ -233,7 +233,7 @@ fn random(seed: u64) -> Case {
         .with_dtype(rng.pick(&FLOATS));
     Case {
         direction: rng.pick(&[Direction::Forward, Direction::Forward, Direction::Inverse]),
-        by: rng.pick(&[By::Positions, By::Positions, By::Turns]),
+        by: rng.pick(&[By::Positions, By::Positions, By::CosSin]),
         layout: rng.pick(&LAYOUTS),
         seed,
         positions: (0..tokens * spec.axes()).map(|_| rng.below(max_positions) as u32).collect(),
@@ -259,7 +259,7 @@ fn expected(case: &Case, x: &[f64]) -> Vec<Bound> {
                     positions.iter().copied().skip(token).step_by(case.tokens()).collect();
                 oracle::rope::tables(spec, &position)
             }
-            By::Turns => {
+            By::CosSin => {
                 let of = |own: &[f32]| own[token * pairs..][..pairs].iter().map(|&x| f64::from(x)).collect();
                 (of(&own_cos), of(&own_sin))
             }
@@ -287,10 +287,10 @@ fn update<B: Backend>(device: &B, stream: &mut B::Stream, plan: &mut B::RopePlan
             let step = Positions { positions: &case.positions }.check(plan)?;
             device.rope_update(stream, plan, &step)?;
         }
-        By::Turns => {
+        By::CosSin => {
             let (cos, sin) = own_turns(case);
-            let step = Turns { cos: &cos, sin: &sin }.check(plan)?;
-            device.rope_update_turns(stream, plan, &step)?;
+            let step = CosSin { cos: &cos, sin: &sin }.check(plan)?;
+            device.rope_update_cos_sin(stream, plan, &step)?;
         }
     }
     Ok(())

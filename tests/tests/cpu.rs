@@ -16,7 +16,7 @@ use halite_kernels::{
     linear::{ActivationFormat, GroupOffset, Linear, LinearSpec, Lora, LoraSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
     mla::{LatentAttention, MlaForm, MlaSpec},
-    moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeight, RoutingSpec, Scoring},
+    moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeightOn, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
     rope::{Rope, RopeScaling, RopeSpec, RopeStyle, Yarn},
@@ -234,7 +234,7 @@ fn what_experts_need_is_native() -> Verdict {
             ] {
                 let spec = ExpertsSpec::new(LocalExperts::range(4, 4), 2, network.clone())
                     .with_shared(network)
-                    .with_router_weight(RouterWeight::OnInput);
+                    .with_router_weight(RouterWeightOn::Input);
                 assert_eq!(cpu.moe_supports(&spec), Support::Native, "{spec:?}");
             }
         }

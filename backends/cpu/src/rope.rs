@@ -16,8 +16,8 @@ use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     rope::{
-        Direction, PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle, RopeWriteArgs,
-        Turns,
+        CosSin, Direction, PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle,
+        RopeWriteArgs,
     },
 };
 
@@ -31,7 +31,7 @@ pub struct CpuRopePlan {
     max_tokens: usize,
     frequencies: Vec<f64>,
     /// `[tokens, 2, rotary_dim / 2]`: cosines, then sines.
-    turns: Vec<f32>,
+    cos_sin: Vec<f32>,
     tokens: usize,
 }
 
@@ -65,8 +65,14 @@ impl Rope for Cpu {
     fn rope_plan(&self, spec: &RopeSpec, max_tokens: usize) -> Result<CpuRopePlan> {
         spec.check()?;
         self.rope_supports(spec).require("rope", self, spec)?;
-        let turns = room_for(max_tokens.saturating_mul(spec.rotary_dim))?;
-        Ok(CpuRopePlan { spec: spec.clone(), max_tokens, frequencies: spec.frequencies(), turns, tokens: 0 })
+        let cos_sin = room_for(max_tokens.saturating_mul(spec.rotary_dim))?;
+        Ok(CpuRopePlan {
+            spec: spec.clone(),
+            max_tokens,
+            frequencies: spec.frequencies(),
+            cos_sin,
+            tokens: 0,
+        })
     }
 
     fn rope_update(
@@ -79,10 +85,10 @@ impl Rope for Cpu {
         let (tokens, pairs) = (positions.positions.len() / plan.spec.axes(), plan.pairs());
         let factor = f64::from(plan.spec.attention_factor());
         plan.tokens = tokens;
-        plan.turns.clear();
-        plan.turns.resize(tokens * 2 * pairs, 0.0);
-        for (token, turns) in plan.turns.chunks_exact_mut(2 * pairs).enumerate() {
-            let (cos, sin) = turns.split_at_mut(pairs);
+        plan.cos_sin.clear();
+        plan.cos_sin.resize(tokens * 2 * pairs, 0.0);
+        for (token, cos_sin) in plan.cos_sin.chunks_exact_mut(2 * pairs).enumerate() {
+            let (cos, sin) = cos_sin.split_at_mut(pairs);
             for (pair, frequency) in plan.frequencies.iter().enumerate() {
                 let axis = plan.spec.pair_axes.get(pair).copied().unwrap_or(0);
                 let angle = f64::from(positions.positions[axis * tokens + token]) * frequency;
@@ -93,19 +99,19 @@ impl Rope for Cpu {
         Ok(())
     }
 
-    fn rope_update_turns(
+    fn rope_update_cos_sin(
         &self,
         _stream: &mut CpuStream,
         plan: &mut CpuRopePlan,
-        turns: &Checked<Turns<'_>, PositionLimits>,
+        cos_sin: &Checked<CosSin<'_>, PositionLimits>,
     ) -> Result<()> {
-        turns.checked_against("rope", &plan.limits())?;
+        cos_sin.checked_against("rope", &plan.limits())?;
         let pairs = plan.pairs();
-        plan.tokens = turns.cos.len() / pairs;
-        plan.turns.clear();
-        for (cos, sin) in turns.cos.chunks_exact(pairs).zip(turns.sin.chunks_exact(pairs)) {
-            plan.turns.extend_from_slice(cos);
-            plan.turns.extend_from_slice(sin);
+        plan.tokens = cos_sin.cos.len() / pairs;
+        plan.cos_sin.clear();
+        for (cos, sin) in cos_sin.cos.chunks_exact(pairs).zip(cos_sin.sin.chunks_exact(pairs)) {
+            plan.cos_sin.extend_from_slice(cos);
+            plan.cos_sin.extend_from_slice(sin);
         }
         Ok(())
     }
@@ -138,9 +144,9 @@ impl Cpu {
             let (rows, pairs, style) = (x.rows, plan.pairs(), plan.spec.style);
             let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 4);
             let tasks =
-                x.data().chunks_mut(rows.outer_stride * per_task).zip(plan.turns.chunks(2 * pairs * per_task));
-            self.team().each(tasks, |(x, turns)| {
-                self.tier().run(Turn { style, direction, x, rows, turns, pairs });
+                x.data().chunks_mut(rows.outer_stride * per_task).zip(plan.cos_sin.chunks(2 * pairs * per_task));
+            self.team().each(tasks, |(x, cos_sin)| {
+                self.tier().run(Turn { style, direction, x, rows, cos_sin, pairs });
             });
             Ok(())
         })
@@ -153,7 +159,7 @@ struct Turn<'a, T> {
     direction: Direction,
     x: &'a mut [T],
     rows: Rows,
-    turns: &'a [f32],
+    cos_sin: &'a [f32],
     pairs: usize,
 }
 
@@ -163,8 +169,10 @@ impl<T: StoredFloat> Kernel for Turn<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let pairs = self.pairs;
-        for (x, turns) in self.x.chunks_mut(self.rows.outer_stride).zip(self.turns.chunks_exact(2 * pairs)) {
-            let (cos, sin) = turns.split_at(pairs);
+        for (x, cos_sin) in
+            self.x.chunks_mut(self.rows.outer_stride).zip(self.cos_sin.chunks_exact(2 * pairs))
+        {
+            let (cos, sin) = cos_sin.split_at(pairs);
             for head in 0..self.rows.inner {
                 let x = &mut x[head * self.rows.inner_stride..][..2 * pairs];
                 for start in (0..pairs).step_by(LANES) {
@@ -223,7 +231,7 @@ impl<'a> HeadRows for TurnedHeads<'a> {
     #[inline(always)]
     fn row(&self, token: usize, head: usize) -> TurnedRow<'a> {
         let pairs = self.plan.pairs();
-        let (cos, sin) = self.plan.turns[token * 2 * pairs..][..2 * pairs].split_at(pairs);
+        let (cos, sin) = self.plan.cos_sin[token * 2 * pairs..][..2 * pairs].split_at(pairs);
         let x = &self.data[self.rows.start(token, head)..][..self.rows.columns];
         TurnedRow { style: self.plan.spec.style, x, cos, sin }
     }

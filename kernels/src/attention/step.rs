@@ -55,13 +55,7 @@ impl AttentionStep<'_> {
         let limits @ AttentionLimits { capacity, block_size, own_rows } = plan.limits();
         let sequences = self.kv_lens.len();
         CHECK.limit("sequences", sequences, capacity.max_sequences)?;
-        CHECK.that(
-            self.cu_seqlens.len() == sequences + 1 && self.cu_seqlens[0] == 0,
-            "cu_seqlens",
-            format!("{} offsets from 0 on", sequences + 1),
-            self.cu_seqlens,
-        )?;
-        CHECK.that(self.cu_seqlens.is_sorted(), "cu_seqlens", "ascending offsets", self.cu_seqlens)?;
+        CHECK.offsets("cu_seqlens", self.cu_seqlens, sequences)?;
         CHECK.limit("tokens", self.tokens(), capacity.max_tokens)?;
         let row = capacity.max_blocks_per_sequence;
         let entries = sequences.saturating_mul(row);

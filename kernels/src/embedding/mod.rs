@@ -8,11 +8,11 @@ mod l2_normalize;
 mod pooling;
 
 pub use l2_normalize::{L2NormalizeArgs, L2NormalizeSpec, MIN_EPS};
-pub use pooling::{CuSeqlens, PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec};
+pub use pooling::{PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec, PoolingStep};
 
 use crate::{
     Checked, Support,
-    check::Check,
+    check::{Check, Named},
     linear::{GROUP_STEP, WeightFormat},
 };
 use halite_hal::{DType, Device, Result, Tensor};
@@ -131,57 +131,45 @@ impl<D: Device> EmbeddingArgs<'_, D> {
         CHECK.tensor("ids", self.ids, DType::I32, &[tokens])?;
         CHECK.rows("out", self.out, 2)?;
         let hidden = self.out.dims()[1];
-        let (table, scales) = match (&self.table, self.spec.table) {
-            (EmbeddingTable::Float(table), TableFormat::Float(dtype)) => {
+        CHECK.tensor("out", self.out, self.spec.output, &[tokens, hidden])?;
+        let tables = self.table.check(self.spec.table, hidden)?;
+        CHECK.disjoint("out", self.out, &tables)?;
+        CHECK.disjoint("out", self.out, &[("ids", Some(self.ids))])?;
+        Ok(Checked::new(self))
+    }
+}
+
+impl<'a, D: Device> EmbeddingTable<'a, D> {
+    /// Checks against the format for rows of `hidden` columns, and gives all tensors by name.
+    fn check(&self, format: TableFormat, hidden: usize) -> Result<[Named<'a, D>; 2]> {
+        let (table, dtype, columns, scales) = match (self, format) {
+            (&EmbeddingTable::Float(table), TableFormat::Float(dtype)) => {
                 CHECK.that(dtype.is_float(), "table", "a floating-point type", dtype)?;
-                let vocabulary = CHECK.rows("table", table, 2)?;
-                CHECK.tensor("table", table, dtype, &[vocabulary, table.dims()[1]])?;
-                CHECK.tensor("out", self.out, self.spec.output, &[tokens, table.dims()[1]])?;
-                (*table, None)
+                (table, dtype, hidden, None)
             }
-            (EmbeddingTable::Int8PerRow { q, scales }, TableFormat::Int8PerRow) => {
-                let vocabulary = CHECK.rows("table", q, 2)?;
-                CHECK.tensor("table", q, DType::I8, q.dims())?;
-                CHECK.tensor("scales", scales, DType::F32, &[vocabulary])?;
-                CHECK.tensor("out", self.out, self.spec.output, &[tokens, q.dims()[1]])?;
-                (*q, Some(*scales))
+            (&EmbeddingTable::Int8PerRow { q, scales }, TableFormat::Int8PerRow) => {
+                CHECK.tensor("scales", scales, DType::F32, &[CHECK.rows("table", q, 2)?])?;
+                (q, DType::I8, hidden, Some(scales))
             }
-            (EmbeddingTable::Int4PerGroup { codes, scales }, TableFormat::Int4PerGroup { group }) => {
+            (&EmbeddingTable::Int4PerGroup { codes, scales }, TableFormat::Int4PerGroup { group }) => {
                 let whole = group > 0 && group.is_multiple_of(GROUP_STEP);
                 CHECK.that(whole, "group", format!("a multiple of {GROUP_STEP}"), group)?;
                 let vocabulary = CHECK.rows("table", codes, 2)?;
-                CHECK.tensor("table", codes, DType::U8, &[vocabulary, hidden.div_ceil(2)])?;
                 CHECK.tensor("scales", scales, DType::F32, &[vocabulary, hidden.div_ceil(group)])?;
-                (*codes, Some(*scales))
+                (codes, DType::U8, hidden.div_ceil(2), Some(scales))
             }
-            (EmbeddingTable::Blocks(table), format)
+            (&EmbeddingTable::Blocks(table), format)
                 if let Some(block) = format.blocks().and_then(WeightFormat::block) =>
             {
                 let whole = hidden.is_multiple_of(block.values);
-                CHECK.that(
-                    whole,
-                    "out",
-                    format!("columns that are a multiple of {}", block.values),
-                    hidden,
-                )?;
-                let vocabulary = CHECK.rows("table", table, 2)?;
-                CHECK.tensor(
-                    "table",
-                    table,
-                    DType::U8,
-                    &[vocabulary, hidden / block.values * block.bytes],
-                )?;
-                (*table, None)
+                CHECK.that(whole, "out", format!("a multiple of {} columns", block.values), hidden)?;
+                (table, DType::U8, hidden / block.values * block.bytes, None)
             }
             (_, format) => return Err(CHECK.wrong("table", format!("{format:?}"), "another format")),
         };
-        CHECK.tensor("out", self.out, self.spec.output, &[tokens, hidden])?;
-        CHECK.disjoint(
-            "out",
-            self.out,
-            &[("table", Some(table)), ("scales", scales), ("ids", Some(self.ids))],
-        )?;
-        Ok(Checked::new(self))
+        let vocabulary = CHECK.rows("table", table, 2)?;
+        CHECK.tensor("table", table, dtype, &[vocabulary, columns])?;
+        Ok([("table", Some(table)), ("scales", scales)])
     }
 }
 
@@ -221,7 +209,7 @@ pub trait Embedding: Device {
         &self,
         stream: &mut Self::Stream,
         plan: &mut Self::PoolingPlan,
-        step: &Checked<CuSeqlens<'_>, PoolingLimits>,
+        step: &Checked<PoolingStep<'_>, PoolingLimits>,
     ) -> Result<()>;
 
     /// Pools each sequence's rows.

@@ -53,57 +53,49 @@ impl PoolingSpec {
 pub trait PoolingPlan {
     /// What it was planned for.
     fn spec(&self) -> &PoolingSpec;
-    /// What a step is checked against.
-    fn limits(&self) -> PoolingLimits;
+    /// The largest number of sequences of a step.
+    fn max_sequences(&self) -> usize;
+    /// The largest number of tokens of a step.
+    fn max_tokens(&self) -> usize;
     /// Sequences of the current step.
     fn sequences(&self) -> usize;
     /// Tokens of the current step.
     fn tokens(&self) -> usize;
+
+    /// What a step is checked against.
+    fn limits(&self) -> PoolingLimits {
+        PoolingLimits { max_sequences: self.max_sequences(), max_tokens: self.max_tokens() }
+    }
 }
 
-/// What [`CuSeqlens`] were checked against.
+/// What a [`PoolingStep`] was checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolingLimits {
-    /// The most sequences of a step.
+    /// The largest number of sequences of a step.
     pub max_sequences: usize,
-    /// The most tokens of a step.
+    /// The largest number of tokens of a step.
     pub max_tokens: usize,
-}
-
-impl PoolingLimits {
-    /// Of a plan.
-    pub fn new(max_sequences: usize, max_tokens: usize) -> Self {
-        PoolingLimits { max_sequences, max_tokens }
-    }
 }
 
 /// Where each sequence of a step begins and ends.
 #[derive(Clone, Copy, Debug)]
-pub struct CuSeqlens<'a> {
+pub struct PoolingStep<'a> {
     /// `[sequences + 1]`, from 0 on, never falling: sequence `i` has rows `cu_seqlens[i]..cu_seqlens[i + 1]`.
     pub cu_seqlens: &'a [u32],
 }
 
-impl CuSeqlens<'_> {
+impl PoolingStep<'_> {
     /// Checks the lengths against the plan.
     ///
     /// # Errors
     /// No lengths, a first that is not 0, a falling pair, more sequences or tokens than planned.
     pub fn check(self, plan: &impl PoolingPlan) -> Result<Checked<Self, PoolingLimits>> {
-        let (limits, starts) = (plan.limits(), self.cu_seqlens);
-        let [first, .., last] = *starts else {
-            let single = matches!(starts, [0]);
-            CHECK.that(single, "cu_seqlens", "a 0, and the end of each sequence", starts)?;
-            return Ok(Checked::with_context(self, limits));
-        };
-        CHECK.that(first == 0, "cu_seqlens", "0 first", first)?;
-        if let Some([start, end]) = starts.array_windows().find(|[start, end]| start > end) {
-            return Err(CHECK.wrong("cu_seqlens", "no falling numbers", format!("{end} after {start}")));
-        }
-        CHECK.limit("sequences", starts.len() - 1, limits.max_sequences)?;
-        CHECK.limit("tokens", last as usize, limits.max_tokens)?;
-        Ok(Checked::with_context(self, limits))
+        let sequences = self.cu_seqlens.len().saturating_sub(1);
+        CHECK.offsets("cu_seqlens", self.cu_seqlens, sequences)?;
+        CHECK.limit("sequences", sequences, plan.max_sequences())?;
+        CHECK.limit("tokens", self.cu_seqlens[sequences] as usize, plan.max_tokens())?;
+        Ok(Checked::with_context(self, plan.limits()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! How activations come, and what a call passes.
 
 use super::{CHECK, LinearSpec};
+use crate::check::{Check, Named};
 use halite_hal::{DType, Device, Result, Tensor};
 
 /// How activations come. [`quantize`](crate::quantize) makes every format of integers.
@@ -55,7 +56,7 @@ impl ActivationFormat {
     }
 
     /// Types and sizes that make sense.
-    pub(crate) fn check(self, check: crate::check::Check, argument: &'static str) -> Result<()> {
+    pub(crate) fn check(self, check: Check, argument: &'static str) -> Result<()> {
         match self {
             Self::Float(dtype) => check.that(dtype.is_float(), argument, "a floating-point type", dtype),
             Self::Int8PerGroup { size } => {
@@ -153,9 +154,6 @@ impl<'a, D: Device> Quantized<'a, D> {
         }
     }
 }
-
-/// A tensor with the name of its argument.
-type Named<'a, D> = (&'static str, Option<&'a Tensor<D>>);
 
 impl<'a, D: Device> Activations<'a, D> {
     /// The integers, if they are that.

@@ -55,16 +55,8 @@ impl LinearSpec {
 
     /// INT8 per-token activations with INT8 per-channel weights.
     pub fn w8a8(in_features: usize, out_features: usize) -> Self {
-        let (weights, activations) = (WeightFormat::Int8PerChannel, ActivationFormat::Int8PerToken);
-        LinearSpec {
-            in_features,
-            out_features,
-            weights,
-            activations,
-            gate: None,
-            outliers: None,
-            output: DType::F32,
-        }
+        LinearSpec::float(in_features, out_features, WeightFormat::Int8PerChannel)
+            .with_activation_format(ActivationFormat::Int8PerToken)
     }
 
     /// A gated layer: `out_features` columns of `gate(x · W_gateᵀ) · (x · W_upᵀ)`.

@@ -5,7 +5,7 @@
 //! is 1 or the sigmoid of the token's product with a vector (Qwen2-MoE, arXiv:2407.10671). Slots are added in ascending
 //! order, as [`CombineArgs`](super::CombineArgs) does; then the shared expert's result, then the residual.
 //!
-//! With [`RouterWeight::OnInput`] it is `E(weights[t, s] · x[t])`, and the sum has no weights (Llama 4). Only local
+//! With [`RouterWeightOn::Input`] it is `E(weights[t, s] · x[t])`, and the sum has no weights (Llama 4). Only local
 //! experts contribute: summed over ranks that split the experts, the results are the whole layer's.
 //!
 //! Experts are weights of linear layers in any format, packed one by one by [`FeedForward::gate_up`] and
@@ -14,8 +14,8 @@
 use super::{LocalExperts, Moe, dispatch::is_row_format};
 use crate::{
     Checked,
-    activation::{ActivationSpec, Function, GateLayout, Glu},
-    check::Check,
+    activation::{Function, GateLayout, Glu},
+    check::{Check, Named},
     linear::{ActivationFormat, LinearSpec},
 };
 use halite_hal::{DType, Result, Tensor};
@@ -42,7 +42,7 @@ impl FeedForward {
 
     /// A first layer without a gate, of twice as many columns as `down` takes, and a gated unit over them.
     pub fn with_glu(mut self, glu: Glu, layout: GateLayout) -> Self {
-        self.function = Some(ActivationSpec::glu(glu, layout).function);
+        self.function = Some(Function::Gated { glu, layout });
         self
     }
 
@@ -99,14 +99,14 @@ impl FeedForward {
     }
 }
 
-/// Where the router's weights go.
+/// What the router's weights multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RouterWeight {
-    /// On what the experts give.
-    OnOutput,
-    /// On what the experts get.
-    OnInput,
+pub enum RouterWeightOn {
+    /// What the experts give.
+    Output,
+    /// What the experts get (Llama 4).
+    Input,
 }
 
 /// Which experts.
@@ -121,8 +121,8 @@ pub struct ExpertsSpec {
     pub expert: FeedForward,
     /// The expert that every token goes to.
     pub shared: Option<FeedForward>,
-    /// Where the router's weights go.
-    pub router_weight: RouterWeight,
+    /// What the router's weights multiply.
+    pub router_weight: RouterWeightOn,
     /// Type of `x` and `out`.
     pub dtype: DType,
 }
@@ -130,7 +130,7 @@ pub struct ExpertsSpec {
 impl ExpertsSpec {
     /// `top_k` experts a token, F32.
     pub fn new(local: LocalExperts, top_k: usize, expert: FeedForward) -> Self {
-        let router_weight = RouterWeight::OnOutput;
+        let router_weight = RouterWeightOn::Output;
         ExpertsSpec { local, top_k, expert, shared: None, router_weight, dtype: DType::F32 }
     }
 
@@ -141,7 +141,7 @@ impl ExpertsSpec {
     }
 
     /// The router's weights elsewhere.
-    pub fn with_router_weight(mut self, router_weight: RouterWeight) -> Self {
+    pub fn with_router_weight(mut self, router_weight: RouterWeightOn) -> Self {
         self.router_weight = router_weight;
         self
     }
@@ -347,7 +347,7 @@ impl<'a, B: Moe> ExpertWeights<'a, B> {
         Ok(())
     }
 
-    fn biases(&self) -> [(&'static str, Option<&'a Tensor<B>>); 2] {
+    fn biases(&self) -> [Named<'a, B>; 2] {
         [("gate_up_bias", self.gate_up_bias), ("down_bias", self.down_bias)]
     }
 }

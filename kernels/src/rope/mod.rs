@@ -1,6 +1,6 @@
 //! Rotary position embedding (Su et al. 2021, arXiv:2104.09864), in place or on the way to the KV cache.
 //!
-//! Pair `i` of the first `rotary_dim` elements of a head turns by `position · freq_i`, with
+//! Pair `i` of the first `rotary_dim` elements of a head is rotated by the angle `position · freq_i`, with
 //! `freq_i = theta^(-2i / rotary_dim)` before scaling: `(a, b) → (a cos - b sin, a sin + b cos)`. Elements beyond
 //! `rotary_dim` stay. Cosines and sines are made in f64, multiplied by the scaling's attention factor and rounded to F32;
 //! the four products and two sums are F32 operations, each rounded by itself.
@@ -15,7 +15,7 @@ mod step;
 pub use args::{Direction, RopeArgs, RopeWriteArgs};
 pub use scaling::{RopeScaling, Yarn, YarnBounds};
 pub use spec::{MAX_AXES, MAX_ROTARY_DIM, RopeSpec, RopeStyle};
-pub use step::{PositionLimits, Positions, Turns};
+pub use step::{CosSin, PositionLimits, Positions};
 
 use crate::{Checked, Support, cache::KvCacheOps, check::Check};
 use halite_hal::Result;
@@ -72,20 +72,20 @@ pub trait Rope: KvCacheOps {
     ///
     /// # Errors
     /// The device's.
-    fn rope_update_turns(
+    fn rope_update_cos_sin(
         &self,
         stream: &mut Self::Stream,
         plan: &mut Self::RopePlan,
-        turns: &Checked<Turns<'_>, PositionLimits>,
+        tables: &Checked<CosSin<'_>, PositionLimits>,
     ) -> Result<()>;
 
-    /// Turns the heads.
+    /// Rotates the heads.
     ///
     /// # Errors
     /// The device's.
     fn rope(&self, stream: &mut Self::Stream, args: Checked<RopeArgs<'_, Self>>) -> Result<()>;
 
-    /// Turns the heads and writes keys and values to their slots.
+    /// Rotates the heads and writes keys and values to their slots.
     ///
     /// # Errors
     /// The device's.

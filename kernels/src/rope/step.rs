@@ -47,14 +47,14 @@ impl Positions<'_> {
 /// Cosines and sines that the caller made: the spec's frequencies, scaling and axes are not used. For rotations that no
 /// spec describes, and for tables that come with a model.
 #[derive(Clone, Copy, Debug)]
-pub struct Turns<'a> {
+pub struct CosSin<'a> {
     /// `[tokens, rotary_dim / 2]`
     pub cos: &'a [f32],
     /// `[tokens, rotary_dim / 2]`
     pub sin: &'a [f32],
 }
 
-impl Turns<'_> {
+impl CosSin<'_> {
     /// Checks the tables against the plan.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType,
-    embedding::{CuSeqlens, PoolArgs, Pooling, PoolingSpec},
+    embedding::{PoolArgs, Pooling, PoolingSpec, PoolingStep},
 };
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
@@ -76,9 +76,9 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let mut plan = planned?;
     // A longer step before it: what it leaves must not be used.
     let earlier = vec![0; lengths.len() + 2];
-    let step = CuSeqlens { cu_seqlens: &earlier }.check(&plan)?;
+    let step = PoolingStep { cu_seqlens: &earlier }.check(&plan)?;
     device.pooling_update(stream, &mut plan, &step)?;
-    let step = CuSeqlens { cu_seqlens: &starts }.check(&plan)?;
+    let step = PoolingStep { cu_seqlens: &starts }.check(&plan)?;
     device.pooling_update(stream, &mut plan, &step)?;
     let values = Rng::new(*seed).aways(tokens * hidden);
     let (x, x_values) = Guarded::<B>::input(stream, spec.input, &values, &[tokens, *hidden], *layout)?;
@@ -109,9 +109,9 @@ pub(super) fn errors<B: Backend>(device: &B) -> Verdict {
         ("tokens", &[0, 6]),
         ("tokens", &[0, 2, u32::MAX]),
     ] {
-        refused("pool", argument, CuSeqlens { cu_seqlens: starts }.check(&plan))?;
+        refused("pool", argument, PoolingStep { cu_seqlens: starts }.check(&plan))?;
     }
-    let step = CuSeqlens { cu_seqlens: &[0, 3, 5] }.check(&plan)?;
+    let step = PoolingStep { cu_seqlens: &[0, 3, 5] }.check(&plan)?;
     for (sequences, tokens) in [(3, 5), (2, 6)] {
         let mut other = device.pooling_plan(&spec, sequences, tokens)?;
         refused("pool", "step", device.pooling_update(stream, &mut other, &step))?;

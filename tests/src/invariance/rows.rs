@@ -11,7 +11,7 @@ use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Stream, Tensor,
     activation::{ActivationArgs, ActivationOut, Function},
-    embedding::{CuSeqlens, L2NormalizeArgs, L2NormalizeSpec, PoolArgs, PoolingSpec},
+    embedding::{L2NormalizeArgs, L2NormalizeSpec, PoolArgs, PoolingSpec, PoolingStep},
     logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
     norm::{NormArgs, NormOut, NormResidual, NormSpec},
     rope::{Direction, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, Yarn},
@@ -177,7 +177,7 @@ fn pooled<B: Backend>(device: &B) -> Verdict {
         same_rows(&format!("{pooling:?}"), hidden * 4, |rows| {
             let first = starts[rows.start];
             let own: Vec<u32> = starts[rows.start..=rows.end].iter().map(|end| end - first).collect();
-            let step = CuSeqlens { cu_seqlens: &own }.check(&plan)?;
+            let step = PoolingStep { cu_seqlens: &own }.check(&plan)?;
             device.pooling_update(stream, &mut plan, &step)?;
             let values = &values[first as usize * hidden..starts[rows.end] as usize * hidden];
             let x = Tensor::<B>::from_slice(stream, values, &[values.len() / hidden, hidden])?;

@@ -9,7 +9,7 @@ use halite_kernels::{
     DType,
     activation::{Activation, Function, GateLayout, Glu},
     linear::{ActivationFormat, GroupOffset, LinearSpec, WeightFormat},
-    moe::{ExpertsSpec, FeedForward, LocalExperts, RouterWeight},
+    moe::{ExpertsSpec, FeedForward, LocalExperts, RouterWeightOn},
 };
 
 const FUNCTIONS: [Activation; 3] = [Activation::Silu, Activation::GeluErf, Activation::GeluTanh];
@@ -114,7 +114,7 @@ pub(super) fn local_ranges() -> Vec<Case> {
 pub(super) fn sums() -> Vec<Case> {
     let mut cases = Vec::new();
     for (format, layout) in LAYOUTS.into_iter().enumerate() {
-        for router_weight in [RouterWeight::OnOutput, RouterWeight::OnInput] {
+        for router_weight in [RouterWeightOn::Output, RouterWeightOn::Input] {
             let spec = ExpertsSpec::new(LocalExperts::range(1, 4), 2, gated(format, 33, 17, FUNCTIONS[0]))
                 .with_router_weight(router_weight);
             cases.push(Case { residual: true, ..Case::new(spec.clone(), 6, 5) });
@@ -132,7 +132,7 @@ pub(super) fn sums() -> Vec<Case> {
     // Llama 4: one expert a token, its weight on the input, one shared expert.
     let spec = ExpertsSpec::new(LocalExperts::all(16), 1, gated(1, 48, 32, FUNCTIONS[0]))
         .with_shared(gated(1, 48, 32, FUNCTIONS[0]))
-        .with_router_weight(RouterWeight::OnInput);
+        .with_router_weight(RouterWeightOn::Input);
     cases.push(Case::new(spec, 16, 9));
     cases
 }
@@ -171,7 +171,7 @@ pub(super) fn random(seed: u64) -> Case {
         with_unit(rng.below(FORMATS), hidden, intermediate, rng.pick(&UNITS), layout)
     };
     let mut spec = ExpertsSpec::new(local, 1 + rng.below(experts), network(&mut rng))
-        .with_router_weight(rng.pick(&[RouterWeight::OnOutput, RouterWeight::OnInput]));
+        .with_router_weight(rng.pick(&[RouterWeightOn::Output, RouterWeightOn::Input]));
     if rng.coin() {
         spec = spec.with_shared(network(&mut rng));
     }

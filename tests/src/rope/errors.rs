@@ -9,8 +9,8 @@ use halite_kernels::{
     Backend, DType,
     cache::{KvSpec, SlotMapping},
     rope::{
-        Direction, MAX_ROTARY_DIM, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle, RopeWriteArgs,
-        Turns, Yarn,
+        CosSin, Direction, MAX_ROTARY_DIM, Positions, RopeArgs, RopeScaling, RopeSpec, RopeStyle,
+        RopeWriteArgs, Yarn,
     },
 };
 
@@ -79,17 +79,17 @@ fn steps<B: Backend>(device: &B) -> Verdict {
     let three = device.rope_plan(&base().with_sections(&[2, 1, 1]), 2)?;
     refused("rope", "positions", Positions { positions: &[0; 5] }.check(&three))?;
     refused("rope", "tokens", Positions { positions: &[0; 9] }.check(&three))?;
-    let of = |cos, sin| Turns { cos: &[1.0; 16][..cos], sin: &[0.0; 16][..sin] }.check(&plan);
+    let of = |cos, sin| CosSin { cos: &[1.0; 16][..cos], sin: &[0.0; 16][..sin] }.check(&plan);
     refused("rope", "cos", of(7, 7))?;
     refused("rope", "sin", of(8, 7))?;
     refused("rope", "tokens", of(12, 12))?;
-    let turns = of(8, 8)?;
+    let tables = of(8, 8)?;
     let step = Positions { positions: &[0, 9] }.check(&plan)?;
     let mut shorter = base();
     shorter.max_positions = 9;
     for mut other in [device.rope_plan(&base(), 1)?, device.rope_plan(&shorter, 2)?, three] {
         refused("rope", "step", device.rope_update(stream, &mut other, &step))?;
-        refused("rope", "step", device.rope_update_turns(stream, &mut other, &turns))?;
+        refused("rope", "step", device.rope_update_cos_sin(stream, &mut other, &tables))?;
     }
     device.rope_update(stream, &mut plan, &step)?;
     let x = Guarded::<B>::output(stream, DType::F32, &[2, 3, 8], Layout::Dense)?;

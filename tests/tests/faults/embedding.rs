@@ -8,8 +8,8 @@ use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     embedding::{
-        CuSeqlens, Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable, L2NormalizeArgs, L2NormalizeSpec,
-        PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec, TableFormat,
+        Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable, L2NormalizeArgs, L2NormalizeSpec, PoolArgs,
+        Pooling, PoolingLimits, PoolingPlan, PoolingSpec, PoolingStep, TableFormat,
     },
 };
 use halite_parity::{
@@ -20,7 +20,8 @@ use halite_parity::{
 #[derive(Debug)]
 pub(crate) struct Sequences {
     spec: PoolingSpec,
-    limits: PoolingLimits,
+    max_sequences: usize,
+    max_tokens: usize,
     cu_seqlens: Vec<u32>,
 }
 
@@ -28,8 +29,11 @@ impl PoolingPlan for Sequences {
     fn spec(&self) -> &PoolingSpec {
         &self.spec
     }
-    fn limits(&self) -> PoolingLimits {
-        self.limits
+    fn max_sequences(&self) -> usize {
+        self.max_sequences
+    }
+    fn max_tokens(&self) -> usize {
+        self.max_tokens
     }
     fn sequences(&self) -> usize {
         self.cu_seqlens.len() - 1
@@ -108,17 +112,16 @@ impl Embedding for Exact {
     }
 
     fn pooling_plan(&self, spec: &PoolingSpec, max_sequences: usize, max_tokens: usize) -> Result<Sequences> {
-        let limits = PoolingLimits::new(max_sequences, max_tokens);
-        Ok(Sequences { spec: spec.clone(), limits, cu_seqlens: vec![0] })
+        Ok(Sequences { spec: spec.clone(), max_sequences, max_tokens, cu_seqlens: vec![0] })
     }
 
     fn pooling_update(
         &self,
         _: &mut Queue,
         plan: &mut Sequences,
-        step: &Checked<CuSeqlens<'_>, PoolingLimits>,
+        step: &Checked<PoolingStep<'_>, PoolingLimits>,
     ) -> Result<()> {
-        step.checked_against("pool", &plan.limits)?;
+        step.checked_against("pool", &plan.limits())?;
         plan.cu_seqlens = step.cu_seqlens.to_vec();
         Ok(())
     }

@@ -11,7 +11,7 @@ use halite_kernels::{
     linear::{ActivationFormat, Activations, Epilogue, Linear, LinearArgs},
     moe::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, GroupScore, Moe,
-        MoePlan, RouterWeight, RouterWeights, RoutingArgs, RoutingSpec, SharedWeights,
+        MoePlan, RouterWeightOn, RouterWeights, RoutingArgs, RoutingSpec, SharedWeights,
     },
 };
 use halite_parity::{
@@ -205,7 +205,7 @@ impl Moe for Exact {
         for token in 0..tokens {
             let x = args.x.narrow(0, token..token + 1)?;
             let mut sum = vec![0.0; hidden];
-            let mut on_input = spec.router_weight == RouterWeight::OnInput;
+            let mut on_input = spec.router_weight == RouterWeightOn::Input;
             if self.has(Fault::MoeWeightOnOutput) {
                 on_input = false;
             }

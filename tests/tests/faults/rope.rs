@@ -9,8 +9,8 @@ use halite_kernels::{
     Checked, DType, Support,
     cache::{CacheWriteArgs, KvCacheOps},
     rope::{
-        Direction, PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec, RopeStyle,
-        RopeWriteArgs, Turns, YarnBounds,
+        CosSin, Direction, PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeScaling, RopeSpec,
+        RopeStyle, RopeWriteArgs, YarnBounds,
     },
 };
 use halite_parity::oracle;
@@ -126,17 +126,17 @@ impl Rope for Exact {
         Ok(())
     }
 
-    fn rope_update_turns(
+    fn rope_update_cos_sin(
         &self,
         _: &mut Queue,
         plan: &mut Tables,
-        turns: &Checked<Turns<'_>, PositionLimits>,
+        tables: &Checked<CosSin<'_>, PositionLimits>,
     ) -> Result<()> {
-        turns.checked_against("rope", &plan.limits())?;
+        tables.checked_against("rope", &plan.limits())?;
         let pairs = plan.spec.rotary_dim / 2;
         let floats = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect();
-        let (mut cos, mut sin) = (turns.cos, turns.sin);
-        if self.has(Fault::RopeTurnsSwapped) {
+        let (mut cos, mut sin) = (tables.cos, tables.sin);
+        if self.has(Fault::RopeCosSinSwapped) {
             (cos, sin) = (sin, cos);
         }
         let tables = cos.chunks_exact(pairs).zip(sin.chunks_exact(pairs));

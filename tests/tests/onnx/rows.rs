@@ -8,7 +8,7 @@ use halite_hal::Tensor;
 use halite_kernels::{
     Backend, DType,
     norm::{NormArgs, NormOut, NormSpec},
-    rope::{Direction, RopeArgs, RopeSpec, RopeStyle, Turns},
+    rope::{CosSin, Direction, RopeArgs, RopeSpec, RopeStyle},
     sampling::{ProbabilityArgs, SamplingParams, SamplingSpec, SamplingStep},
     top_k::{TopKArgs, TopKSpec},
 };
@@ -122,8 +122,8 @@ pub(crate) fn rope_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict 
     let spec = RopeSpec::new(rotary.dims[2], rotary.style, 1).with_rotary_dim(2 * rotary.pairs);
     let mut plan = device.rope_plan(&spec, rotary.dims[0])?;
     let (cos, sin) = (floats(&rotary.cos), floats(&rotary.sin));
-    let turns = Turns { cos: &cos, sin: &sin }.check(&plan)?;
-    device.rope_update_turns(stream, &mut plan, &turns)?;
+    let tables = CosSin { cos: &cos, sin: &sin }.check(&plan)?;
+    device.rope_update_cos_sin(stream, &mut plan, &tables)?;
     let x = Tensor::<B>::from_slice(stream, &floats(&rotary.x), &rotary.dims)?;
     device.rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)?;
     let got: Vec<f64> = x.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();

@@ -17,8 +17,8 @@ use halite_hal::{Element, Result};
 use halite_kernels::{
     Checked, Support,
     embedding::{
-        CuSeqlens, Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable, L2NormalizeArgs, L2NormalizeSpec,
-        PoolArgs, PoolingLimits, PoolingSpec, TableFormat,
+        Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable, L2NormalizeArgs, L2NormalizeSpec, PoolArgs,
+        PoolingLimits, PoolingSpec, PoolingStep, TableFormat,
     },
 };
 use table::{BlockRow, Int4Row, Int8Row};
@@ -46,14 +46,14 @@ impl Embedding for Cpu {
         max_tokens: usize,
     ) -> Result<CpuPoolingPlan> {
         self.pooling_supports(spec).require("pool", self, spec)?;
-        CpuPoolingPlan::new(spec, PoolingLimits::new(max_sequences, max_tokens))
+        CpuPoolingPlan::new(spec, max_sequences, max_tokens)
     }
 
     fn pooling_update(
         &self,
         _stream: &mut CpuStream,
         plan: &mut CpuPoolingPlan,
-        step: &Checked<CuSeqlens<'_>, PoolingLimits>,
+        step: &Checked<PoolingStep<'_>, PoolingLimits>,
     ) -> Result<()> {
         plan.update(step)
     }

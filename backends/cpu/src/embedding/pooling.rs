@@ -9,7 +9,7 @@ use crate::{
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
-    embedding::{CuSeqlens, PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec},
+    embedding::{PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec, PoolingStep},
 };
 use std::ops::Range;
 
@@ -17,20 +17,21 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct CpuPoolingPlan {
     spec: PoolingSpec,
-    limits: PoolingLimits,
+    max_sequences: usize,
+    max_tokens: usize,
     /// `[sequences + 1]`
     cu_seqlens: Vec<u32>,
 }
 
 impl CpuPoolingPlan {
-    pub(super) fn new(spec: &PoolingSpec, limits: PoolingLimits) -> Result<Self> {
-        let mut cu_seqlens = room_for(limits.max_sequences.saturating_add(1))?;
+    pub(super) fn new(spec: &PoolingSpec, max_sequences: usize, max_tokens: usize) -> Result<Self> {
+        let mut cu_seqlens = room_for(max_sequences.saturating_add(1))?;
         cu_seqlens.push(0);
-        Ok(CpuPoolingPlan { spec: spec.clone(), limits, cu_seqlens })
+        Ok(CpuPoolingPlan { spec: spec.clone(), max_sequences, max_tokens, cu_seqlens })
     }
 
-    pub(super) fn update(&mut self, step: &Checked<CuSeqlens<'_>, PoolingLimits>) -> Result<()> {
-        step.checked_against("pool", &self.limits)?;
+    pub(super) fn update(&mut self, step: &Checked<PoolingStep<'_>, PoolingLimits>) -> Result<()> {
+        step.checked_against("pool", &self.limits())?;
         self.cu_seqlens.clear();
         self.cu_seqlens.extend_from_slice(step.cu_seqlens);
         Ok(())
@@ -42,8 +43,12 @@ impl PoolingPlan for CpuPoolingPlan {
         &self.spec
     }
 
-    fn limits(&self) -> PoolingLimits {
-        self.limits
+    fn max_sequences(&self) -> usize {
+        self.max_sequences
+    }
+
+    fn max_tokens(&self) -> usize {
+        self.max_tokens
     }
 
     fn sequences(&self) -> usize {

@@ -12,11 +12,11 @@ use crate::{
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
-    activation::{ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, Function},
+    activation::{ActivationArgs, ActivationOps, ActivationOut, ActivationSpec},
     linear::{ActivationFormat, Activations, Linear},
     moe::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, MoePlan,
-        RouterWeight, SharedWeights,
+        RouterWeightOn, SharedWeights,
     },
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
 };
@@ -78,15 +78,6 @@ impl NetworkMemory {
                 .transpose()?,
             second: Tensor::new(cpu, down.output, &[rows, down.out_features])?,
         })
-    }
-}
-
-/// A function as an operator's specification.
-pub(super) fn activation_spec(function: Function, dtype: DType) -> Option<ActivationSpec> {
-    match function {
-        Function::Plain(activation) => Some(ActivationSpec::new(activation).with_dtype(dtype)),
-        Function::Gated { glu, layout } => Some(ActivationSpec::glu(glu, layout).with_dtype(dtype)),
-        _ => None,
     }
 }
 
@@ -164,7 +155,7 @@ pub(super) fn run(cpu: &Cpu, stream: &mut CpuStream, args: &ExpertsArgs<'_, Cpu>
 
     let rows = RowMemory::part(&plan.rows.activations(), 0..tokens * spec.top_k)?;
     let places = plan.places.narrow(0, 0..tokens)?;
-    let on_input = spec.router_weight == RouterWeight::OnInput;
+    let on_input = spec.router_weight == RouterWeightOn::Input;
     let sent = DispatchArgs {
         local: spec.local,
         x: input(&spec.expert),
@@ -229,7 +220,8 @@ impl Run<'_> {
             None => RowMemory::Float(first.clone()),
         };
         let dtype = network.gate_up.output;
-        match (network.function.and_then(|function| activation_spec(function, dtype)), &between) {
+        let spec = network.function.map(|function| ActivationSpec::of(function).with_dtype(dtype));
+        match (spec, &between) {
             (Some(spec), RowMemory::Float(out)) => {
                 let args = ActivationArgs { spec: &spec, x: &first, out: ActivationOut::Float(out) };
                 cpu.activation(stream, args.check()?)?;

@@ -13,7 +13,7 @@ use crate::{device::Cpu, stream::CpuStream};
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
-    activation::ActivationOps,
+    activation::{ActivationOps, ActivationSpec},
     linear::{ActivationFormat, Linear},
     moe::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, GroupScore, Moe,
@@ -97,10 +97,8 @@ impl Cpu {
                 return no;
             }
         }
-        match network.function.map(|function| experts::activation_spec(function, network.gate_up.output)) {
-            None => Support::Native,
-            Some(Some(spec)) => self.activation_supports(&spec),
-            Some(None) => Support::No(format!("{:?} is not implemented", network.function)),
-        }
+        network.function.map_or(Support::Native, |function| {
+            self.activation_supports(&ActivationSpec::of(function).with_dtype(network.gate_up.output))
+        })
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     device::Cpu,
-    simd::{Isa, Kernel, LANES, first_lanes, math::exp},
+    simd::{Isa, Kernel, LANES, activation::sigmoid, first_lanes, math::exp},
     stream::CpuStream,
     view::{read, write},
 };
@@ -77,7 +77,11 @@ impl Kernel for RouteRow<'_> {
         let (ranks, groups) = rest.split_at_mut(spec.experts);
         match spec.scoring {
             Scoring::Softmax => softmax(isa, logits, scores),
-            Scoring::Sigmoid => sigmoid(isa, logits, scores),
+            Scoring::Sigmoid => {
+                for (logits, scores) in logits.chunks(LANES).zip(scores.chunks_mut(LANES)) {
+                    isa.store_partial(sigmoid(isa, isa.load_partial(logits)), scores);
+                }
+            }
             _ => scores.copy_from_slice(logits),
         }
         let choice = match bias {
@@ -136,16 +140,6 @@ fn softmax<I: Isa>(isa: I, from: &[f32], to: &mut [f32]) {
     for to in to.chunks_mut(LANES) {
         let share = isa.div(isa.load_partial(to), sum);
         isa.store_partial(share, to);
-    }
-}
-
-/// `to[e] = 1 / (1 + exp(-from[e]))`
-#[inline(always)]
-fn sigmoid<I: Isa>(isa: I, from: &[f32], to: &mut [f32]) {
-    let (zero, one) = (isa.splat(0.0), isa.splat(1.0));
-    for (logits, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
-        let power = exp(isa, isa.sub(zero, isa.load_partial(logits)));
-        isa.store_partial(isa.div(one, isa.add(one, power)), to);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     device::Cpu,
-    simd::{Isa, Kernel, LANES, StoredFloat, math::exp},
+    simd::{Isa, Kernel, LANES, StoredFloat, activation::sigmoid},
     view::{read, with_float, write},
 };
 use halite_hal::{Result, Tensor};
@@ -41,8 +41,7 @@ impl<T: StoredFloat> Kernel for Gate<'_, T> {
         for (x, gate) in self.x.chunks(LANES).zip(self.gate.chunks(LANES)) {
             sum = isa.mul_add(T::load_partial(isa, x), isa.load_partial(gate), sum);
         }
-        let (one, logit) = (isa.splat(1.0), isa.splat(isa.sum(sum)));
-        let share = isa.div(one, isa.add(one, exp(isa, isa.sub(isa.splat(0.0), logit))));
+        let share = sigmoid(isa, isa.splat(isa.sum(sum)));
         for y in self.y.chunks_mut(LANES) {
             let gated = isa.mul(T::load_partial(isa, y), share);
             T::store_partial(isa, gated, y);

@@ -25,6 +25,13 @@ pub(crate) fn sigmoid_gate<I: Isa>(isa: I, x: I::F32, alpha: f32) -> I::F32 {
     gate(isa, x, isa.mul(x, isa.splat(alpha)))
 }
 
+/// `1 / (1 + e^-x)`.
+#[inline(always)]
+pub(crate) fn sigmoid<I: Isa>(isa: I, x: I::F32) -> I::F32 {
+    let one = isa.splat(1.0);
+    isa.div(one, isa.add(one, exp(isa, isa.sub(isa.splat(0.0), x))))
+}
+
 /// `max(x, 0)`; NaN stays.
 #[inline(always)]
 pub(crate) fn relu<I: Isa>(isa: I, x: I::F32) -> I::F32 {

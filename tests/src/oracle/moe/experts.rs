@@ -11,7 +11,7 @@ use crate::{
 use halite_hal::DType;
 use halite_kernels::{
     linear::{ActivationFormat, LinearSpec},
-    moe::{ExpertsSpec, FeedForward, RouterWeight},
+    moe::{ExpertsSpec, FeedForward, RouterWeightOn},
 };
 
 /// One layer's weights.
@@ -138,13 +138,13 @@ pub fn token(
         let expert = i64::from(id) - spec.local.first as i64;
         let expert = usize::try_from(expert).ok().and_then(|expert| weights.experts.get(expert));
         let row = |expert| match spec.router_weight {
-            RouterWeight::OnInput => {
+            RouterWeightOn::Input => {
                 let weighed = seen.iter().map(|x| x.times(Bound::exact(weight)).rounded(spec.dtype));
                 network(&spec.expert, expert, &weighed.collect::<Vec<_>>())
             }
             _ => network(&spec.expert, expert, &seen),
         };
-        (expert.map(row), (spec.router_weight == RouterWeight::OnOutput).then_some(weight))
+        (expert.map(row), (spec.router_weight == RouterWeightOn::Output).then_some(weight))
     });
     let mut added = Vec::new();
     if let (Some(shared), Some(shared_weights)) = (&spec.shared, &weights.shared) {
