@@ -148,15 +148,12 @@ impl<'a, D: Device> EmbeddingTable<'a, D> {
                 (table, dtype, hidden, None)
             }
             (&EmbeddingTable::Int8PerRow { q, scales }, TableFormat::Int8PerRow) => {
-                CHECK.tensor("scales", scales, DType::F32, &[CHECK.rows("table", q, 2)?])?;
-                (q, DType::I8, hidden, Some(scales))
+                (q, DType::I8, hidden, Some((scales, None)))
             }
             (&EmbeddingTable::Int4PerGroup { codes, scales }, TableFormat::Int4PerGroup { group }) => {
                 let whole = group > 0 && group.is_multiple_of(GROUP_STEP);
                 CHECK.that(whole, "group", format!("a multiple of {GROUP_STEP}"), group)?;
-                let vocabulary = CHECK.rows("table", codes, 2)?;
-                CHECK.tensor("scales", scales, DType::F32, &[vocabulary, hidden.div_ceil(group)])?;
-                (codes, DType::U8, hidden.div_ceil(2), Some(scales))
+                (codes, DType::U8, hidden.div_ceil(2), Some((scales, Some(hidden.div_ceil(group)))))
             }
             (&EmbeddingTable::Blocks(table), format)
                 if let Some(block) = format.blocks().and_then(WeightFormat::block) =>
@@ -169,7 +166,11 @@ impl<'a, D: Device> EmbeddingTable<'a, D> {
         };
         let vocabulary = CHECK.rows("table", table, 2)?;
         CHECK.tensor("table", table, dtype, &[vocabulary, columns])?;
-        Ok([("table", Some(table)), ("scales", scales)])
+        if let Some((scales, groups)) = scales {
+            let dims: Vec<usize> = [vocabulary].into_iter().chain(groups).collect();
+            CHECK.tensor("scales", scales, DType::F32, &dims)?;
+        }
+        Ok([("table", Some(table)), ("scales", scales.map(|(scales, _)| scales))])
     }
 }
 
