@@ -31,7 +31,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 /// What becomes of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Output {
+pub(crate) enum Output {
     /// Floats.
     Float,
     /// INT8 per token.
@@ -43,7 +43,7 @@ pub enum Output {
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// What to compute.
     pub spec: ActivationSpec,
     /// Whether the result is quantised, and how.
@@ -61,7 +61,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("activation", "edges", edges(), body),
         Group::listed("activation", "glu", glu(), body),

@@ -12,11 +12,8 @@ mod latent;
 mod masks;
 mod merge;
 
-pub use cascade::CascadeCase;
 pub(crate) use cases::COMPUTES;
-pub use exact_grid::GridCase;
 pub use large::beyond_i32;
-pub use merge::MergeCase;
 
 use crate::{
     cache::contents,
@@ -44,7 +41,7 @@ use halite_kernels::{
 /// What queries and keys hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fill {
+pub(crate) enum Fill {
     /// No element small enough to hide.
     Away,
     /// Every score lies below -5e4: a finite sentinel for "masked" would win.
@@ -63,7 +60,7 @@ pub enum Fill {
 /// How queries and output lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Views {
+pub(crate) enum Views {
     /// Tensors of their own.
     Apart(Layout),
     /// Queries are part of a fused `[tokens, q + k + v]` buffer.
@@ -73,7 +70,7 @@ pub enum Views {
 /// One layer of one step.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// What is computed.
     pub spec: AttentionSpec,
     /// `(q_len, kv_len)` of each sequence.
@@ -95,7 +92,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("attention", "heads", cases::heads(), body),
         Group::listed("attention", "blocks", cases::blocks(), body),

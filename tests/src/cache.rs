@@ -36,7 +36,7 @@ const LAYOUTS: [Layout; 3] =
 /// Some tokens written into a poisoned cache, layer by layer, then blocks copied.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// The cache.
     pub spec: KvSpec,
     /// Its blocks.
@@ -52,7 +52,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("cache", "edges", edges(), body),
         Group::listed("cache", "supports", supports(), body),

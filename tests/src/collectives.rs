@@ -32,7 +32,7 @@ const DTYPES: [DType; 6] = [DType::F32, DType::F16, DType::Bf16, DType::I32, DTy
 /// One call of all ranks.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// What to compute.
     pub spec: CollectiveSpec,
     /// Rows of a rank's part: of its input, or of its share of one; the most that one rank sends to another.
@@ -46,7 +46,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("collectives", "reduce", cases(&ALL[..4]), body),
         Group::listed("collectives", "exchange", cases(&ALL[4..]), body),

@@ -18,7 +18,7 @@ use std::sync::{
 };
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::bodies(
             "device",

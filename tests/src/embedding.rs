@@ -24,7 +24,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// How the table is stored.
     pub table: TableFormat,
     /// Factor of the rows.
@@ -44,7 +44,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("embedding", "edges", edges(), body),
         Group::listed("embedding", "supports", supports(), body),

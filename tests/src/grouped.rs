@@ -19,7 +19,7 @@ use halite_kernels::{
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Each group's layer.
     pub spec: LinearSpec,
     /// Rows in all.
@@ -35,7 +35,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("grouped", "edges", edges(), body),
         Group::listed("grouped", "offsets", offsets(), body),

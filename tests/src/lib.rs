@@ -1,7 +1,7 @@
 //! Halite's judge: an f64 oracle and one test body an operator, for any backend.
 //!
 //! A backend, made here or elsewhere, calls [`parity_tests!`] once for each of its instruction sets or devices and gets
-//! one `#[test]` a group of cases. The pieces:
+//! one `#[test]` a group of cases. Each operator family has a module with its cases and their body. Beside them:
 //!
 //! | module | what it is |
 //! |---|---|
@@ -11,7 +11,6 @@
 //! | [`random`] | the generator of random cases |
 //! | [`judge`] | comparisons |
 //! | [`Report`] | what a backend runs, how near it comes to its bounds, and what is wrong |
-//! | a family's module | its cases and its body |
 //! | [`invariance`] | batch invariance, for backends that claim it |
 //!
 //! A failure prints its case and one line that repeats it; [`repeat`] is that line. What a backend's `supports` denies
@@ -43,41 +42,46 @@
 //! | an operand at an odd address; an output full of NaN | `linear/known`, every strided layout, every output |
 //! | narrowing to I8 and U8 beyond the range | `linear/known`, `linear/formats` |
 //! | rows of zeros, of 6e-38, of one value with a zero point or without | `quantize/known`, `quantize/edges` |
-//! | caches beyond 2^31 elements | [`attention::beyond_i32`], where memory is taken when touched |
+//! | caches beyond 2^31 elements | [`beyond_i32::attention`], where memory is taken when touched |
 //! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |
 //! | 8 groups of one expert, top-2 inside each group | `moe/routing_groups` |
 //! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu`, `moe/functions` |
 //! | experts without tokens; 1 token in all; 0 tokens; all tokens to one expert; skewed loads | `moe/experts`, `moe/dispatch`, `grouped/edges` |
 //! | a local expert range that does not start at 0 | `moe/local_ranges`, `moe/dispatch` |
-//! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`moe::beyond_i32`]; weights are a tensor an expert, each below |
+//! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`beyond_i32::moe`]; weights are a tensor an expert, each below |
 
-pub mod activation;
-pub mod attention;
-pub mod cache;
+mod activation;
+mod attention;
+mod cache;
 mod case;
-pub mod collectives;
-pub mod device;
-pub mod embedding;
-pub mod grouped;
+mod collectives;
+mod device;
+mod embedding;
+mod grouped;
 pub mod invariance;
 pub mod judge;
 mod ledger;
-pub mod linear;
-pub mod logits;
+mod linear;
+mod logits;
 mod macros;
-pub mod mla;
-pub mod moe;
-pub mod norm;
+mod mla;
+mod moe;
+mod norm;
 pub mod oracle;
 pub mod poison;
-pub mod quantize;
+mod quantize;
 pub mod random;
 mod report;
-pub mod rope;
+mod rope;
 mod run;
-pub mod sampling;
+mod sampling;
 pub mod tolerance;
-pub mod top_k;
+mod top_k;
+
+/// Cases beyond 2^31 elements, outside of the suites: they take gigabytes of address space, and memory where it is touched.
+pub mod beyond_i32 {
+    pub use crate::{attention::beyond_i32 as attention, moe::beyond_i32 as moe};
+}
 
 pub use case::{Failure, Fault, Group, Shown, Verdict};
 pub use report::{GroupReport, Report, Worst};

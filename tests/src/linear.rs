@@ -1,11 +1,11 @@
 //! Linear layers, judged.
 
 mod errors;
-pub mod exact_grid;
+pub(crate) mod exact_grid;
 mod formats;
 pub(crate) mod group_wise;
 mod known;
-pub mod lora;
+pub(crate) mod lora;
 mod operands;
 mod packed;
 
@@ -36,7 +36,7 @@ const FUNCTIONS: [Activation; 3] = [Activation::Silu, Activation::GeluErf, Activ
 /// What activations and weights hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fill {
+pub(crate) enum Fill {
     /// No element small enough to hide.
     Away,
     /// Twelve octaves.
@@ -58,7 +58,7 @@ pub enum Fill {
 /// One layer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Which layer.
     pub spec: LinearSpec,
     /// Rows of the activations.
@@ -100,7 +100,7 @@ impl Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("linear", "edges", edges(), body),
         Group::listed("linear", "int8_exact", int8_exact(), body),

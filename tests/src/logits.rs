@@ -20,7 +20,7 @@ use halite_kernels::{
 /// Which tokens a row's mask allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Allowed {
+pub(crate) enum Allowed {
     /// There is no mask.
     Unmasked,
     /// All; bits beyond the vocabulary are set too.
@@ -38,7 +38,7 @@ const MASKS: [Allowed; 5] = [Allowed::Unmasked, Allowed::Every, Allowed::First, 
 /// What is asked of one row.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Row {
+pub(crate) struct Row {
     /// Its logits.
     pub logits: Logits,
     /// Its penalties.
@@ -56,7 +56,7 @@ pub struct Row {
 /// One step.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Columns of the logits.
     pub vocabulary: usize,
     /// Each row's request.
@@ -68,7 +68,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("logits", "penalties", penalties(), body),
         Group::listed("logits", "masks", masks(), body),

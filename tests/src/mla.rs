@@ -25,7 +25,7 @@ use halite_kernels::{
 /// One layer of one step.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// What is computed, and in which form.
     pub spec: MlaSpec,
     /// `(q_len, kv_len)` of each sequence.
@@ -45,7 +45,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("mla", "absorbed", cases::both(MlaForm::Absorbed), body),
         Group::listed("mla", "expanded", cases::both(MlaForm::Expanded), body),

@@ -13,7 +13,7 @@ use crate::case::Group;
 use halite_kernels::Backend;
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("moe", "routing", routing::edges(), routing::body),
         Group::listed("moe", "routing_groups", routing::grouped(), routing::body),

@@ -30,7 +30,7 @@ const FUSIONS: [(Option<Side>, bool); 6] = [
 /// What the rows hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Data {
+pub(crate) enum Data {
     /// Magnitudes in [0.5, 1).
     Away,
     /// Zeros.
@@ -44,7 +44,7 @@ pub enum Data {
 /// What the normed rows are multiplied by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Weights {
+pub(crate) enum Weights {
     /// Nothing.
     None,
     /// The same weights and biases for every row.
@@ -56,7 +56,7 @@ pub enum Weights {
 /// Where the residual is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Side {
+pub(crate) enum Side {
     /// To what is normalised.
     Before,
     /// To the result.
@@ -66,7 +66,7 @@ pub enum Side {
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// What to compute.
     pub spec: NormSpec,
     /// Outer dimensions: `[rows]` or `[tokens, heads]`.
@@ -114,7 +114,7 @@ impl Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("norm", "edges", edges(), body),
         Group::listed("norm", "fused", fused(), body),

@@ -24,7 +24,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 /// What a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Row {
+pub(crate) enum Row {
     /// Random values over twelve octaves.
     Spread,
     /// Zeros of both signs.
@@ -60,7 +60,7 @@ const ROWS: [Row; 9] = [
 /// One call: a row of each kind.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Which quantisation.
     pub spec: QuantizeSpec,
     /// What the rows hold.
@@ -74,7 +74,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("quantize", "edges", edges(), body),
         Group::listed("quantize", "formats", options::formats(), body),

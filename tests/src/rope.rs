@@ -25,7 +25,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 /// What a step turns by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum By {
+pub(crate) enum By {
     /// Positions.
     Positions,
     /// Cosines and sines of the caller's own: random numbers, so that nothing can be made up for them.
@@ -35,7 +35,7 @@ pub enum By {
 /// One call, in place.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Which rotation.
     pub spec: RopeSpec,
     /// Which way.
@@ -64,7 +64,7 @@ impl Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("rope", "edges", edges(), body),
         Group::listed("rope", "scalings", scalings(), body),

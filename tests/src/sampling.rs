@@ -22,7 +22,7 @@ use halite_kernels::{
 /// What a row of logits holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Logits {
+pub(crate) enum Logits {
     /// A few likely tokens among many unlikely ones.
     Peaked,
     /// Equal values: ties go to the lower id.
@@ -45,7 +45,7 @@ pub(crate) const KINDS: [Logits; 7] =
 /// One step: a token for each row.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Columns of the logits.
     pub vocabulary: usize,
     /// Each row's logits and parameters.
@@ -57,7 +57,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("sampling", "greedy", greedy(), body),
         Group::listed("sampling", "drawn", drawn(), body),

@@ -19,7 +19,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 /// What a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Row {
+pub(crate) enum Row {
     /// Many values, hardly two alike.
     Spread,
     /// A handful of values, so that most are ties.
@@ -42,7 +42,7 @@ const KINDS: [Row; 7] =
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// What to compute.
     pub spec: TopKSpec,
     /// Each row's contents.
@@ -56,7 +56,7 @@ pub struct Case {
 }
 
 /// All groups of this family.
-pub fn groups<B: Backend>() -> Vec<Group<B>> {
+pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("top_k", "edges", edges(), body),
         Group::listed("top_k", "supports", supports(), body),

@@ -22,7 +22,7 @@ use halite_kernels::{
     rope::{Rope, RopeScaling, RopeSpec, RopeStyle, Yarn},
     top_k::{TopK, TopKSpec},
 };
-use halite_parity::{Fault, Verdict, attention, invariance, moe, parity_tests};
+use halite_parity::{Fault, Verdict, beyond_i32, invariance, parity_tests};
 
 fn cpu(tier: Tier, threads: usize) -> Result<Cpu> {
     Cpu::new(Options::default().tier(tier).threads(threads))
@@ -63,8 +63,8 @@ fn the_tiers_that_fuse_give_the_same_bits() -> Verdict {
 fn offsets_beyond_32_bits_reach_the_last_block() -> Verdict {
     Tier::available().try_for_each(|tier| {
         let cpu = cpu(tier, 2)?;
-        attention::beyond_i32(&cpu)?;
-        moe::beyond_i32(&cpu)
+        beyond_i32::attention(&cpu)?;
+        beyond_i32::moe(&cpu)
     })
 }
 

@@ -4,7 +4,7 @@ use super::{CHECK, RopePlan};
 use crate::Checked;
 use halite_hal::Result;
 
-/// What [`Positions`] and [`Turns`] were checked against.
+/// What [`Positions`] and [`CosSin`] were checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PositionLimits {

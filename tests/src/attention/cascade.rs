@@ -23,7 +23,7 @@ use halite_kernels::{
 /// One step whose sequences begin with the same positions.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct CascadeCase {
+pub(crate) struct CascadeCase {
     /// Of the rest; the prefix is read without a mask and without sinks.
     pub spec: AttentionSpec,
     /// Shared positions, a multiple of the block size.

@@ -20,7 +20,7 @@ use halite_kernels::{
 /// One step on the grid.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct GridCase {
+pub(crate) struct GridCase {
     /// What is computed: causal or bidirectional, scores as they are.
     pub spec: AttentionSpec,
     /// `(q_len, kv_len, the second key with the score 0)` of each sequence; the first is the key at position 0.

@@ -17,7 +17,7 @@ use halite_kernels::{
 /// One merge.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct MergeCase {
+pub(crate) struct MergeCase {
     /// What is merged.
     pub spec: AttentionMergeSpec,
     /// `[tokens, query_heads, value_head_dim]`.

@@ -18,7 +18,7 @@ use halite_kernels::{
 /// One layer on the grid.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Which layer: floats, or W8A8.
     pub spec: LinearSpec,
     /// Rows of the activations.

@@ -19,7 +19,7 @@ use halite_kernels::{
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Case {
+pub(crate) struct Case {
     /// Columns of the activations.
     pub in_features: usize,
     /// Columns of the output.
