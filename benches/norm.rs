@@ -3,7 +3,11 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
 use halite_hal::{DType, Result, Tensor};
-use halite_kernels::{Backend, norm::*};
+use halite_kernels::{
+    Backend,
+    norm::*,
+    quantize::{QuantizeOut, QuantizeSpec},
+};
 
 struct Norms;
 
@@ -24,7 +28,10 @@ impl Bench for Norms {
             let spec = NormSpec::rms(1e-5);
             let mut step = |quantised: bool| -> Result<()> {
                 let out = if quantised {
-                    NormOut::Int8PerToken { q: &q, scales: &scales }
+                    NormOut::Quantized {
+                        spec: &QuantizeSpec::INT8_PER_TOKEN,
+                        out: QuantizeOut::new(&q, &scales),
+                    }
                 } else {
                     NormOut::Float(&out)
                 };

@@ -10,7 +10,11 @@
 //!
 //! NaN stays NaN, through clamps too.
 
-use crate::{Checked, Support, check::Check};
+use crate::{
+    Checked, Support,
+    check::Check,
+    quantize::{QuantizeOut, QuantizeSpec},
+};
 use halite_hal::{DType, Device, Result, Tensor};
 
 const CHECK: Check = Check("activation");
@@ -128,21 +132,13 @@ impl ActivationSpec {
 pub enum ActivationOut<'a, D: Device> {
     /// `[rows, columns]` of the spec's type.
     Float(&'a Tensor<D>),
-    /// Quantised per row, as [`quantize`](crate::quantize) does it to the F32 result.
-    Int8PerToken {
-        /// I8 `[rows, columns]`.
-        q: &'a Tensor<D>,
-        /// F32 `[rows]`.
-        scales: &'a Tensor<D>,
-    },
-    /// Quantised per row, each column divided by its factor first (SmoothQuant, arXiv:2211.10438), in F32.
-    Int8Smoothed {
-        /// I8 `[rows, columns]`.
-        q: &'a Tensor<D>,
-        /// F32 `[rows]`.
-        scales: &'a Tensor<D>,
-        /// F32 `[columns]`.
-        factors: &'a Tensor<D>,
+    /// Quantised: the bits of [`quantize`](crate::quantize) after an activation with F32 results, in every format whose
+    /// scales are static or a row's own.
+    Quantized {
+        /// Which quantisation; from F32, whatever the activation's type is.
+        spec: &'a QuantizeSpec,
+        /// Where it goes.
+        out: QuantizeOut<'a, D>,
     },
 }
 
@@ -163,11 +159,9 @@ impl<D: Device> ActivationArgs<'_, D> {
     /// # Errors
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
-        let (name, out, dtype) = match &self.out {
-            ActivationOut::Float(out) => ("out", *out, self.spec.dtype),
-            ActivationOut::Int8PerToken { q, .. } | ActivationOut::Int8Smoothed { q, .. } => {
-                ("q", *q, DType::I8)
-            }
+        let (name, out) = match &self.out {
+            ActivationOut::Float(out) => ("out", *out),
+            ActivationOut::Quantized { out, .. } => ("q", out.q),
         };
         let rows = CHECK.rows(name, out, 2)?;
         let columns = out.dims()[1];
@@ -180,19 +174,14 @@ impl<D: Device> ActivationArgs<'_, D> {
         };
         let width =
             width.ok_or_else(|| CHECK.wrong(name, "a width that can be doubled", columns.to_string()))?;
-        CHECK.tensor(name, out, dtype, &[rows, columns])?;
         CHECK.tensor("x", self.x, self.spec.dtype, &[rows, width])?;
-        CHECK.disjoint(name, out, &[("x", Some(self.x))])?;
-        if let ActivationOut::Int8PerToken { q, scales } | ActivationOut::Int8Smoothed { q, scales, .. } =
-            &self.out
-        {
-            CHECK.tensor("scales", scales, DType::F32, &[rows])?;
-            CHECK.disjoint("scales", scales, &[("x", Some(self.x)), ("q", Some(q))])?;
-        }
-        if let ActivationOut::Int8Smoothed { q, scales, factors } = &self.out {
-            CHECK.tensor("factors", factors, DType::F32, &[columns])?;
-            CHECK.disjoint("q", q, &[("factors", Some(factors))])?;
-            CHECK.disjoint("scales", scales, &[("factors", Some(factors))])?;
+        let x = [("x", Some(self.x))];
+        match &self.out {
+            ActivationOut::Float(out) => {
+                CHECK.tensor("out", out, self.spec.dtype, &[rows, columns])?;
+                CHECK.disjoint("out", out, &x)?;
+            }
+            ActivationOut::Quantized { spec, out } => out.check_fused(CHECK, spec, &[rows, columns], &x)?,
         }
         Ok(Checked::new(self))
     }
@@ -202,6 +191,19 @@ impl<D: Device> ActivationArgs<'_, D> {
 pub trait ActivationOps: Device {
     /// Whether and how the backend runs `spec`.
     fn activation_supports(&self, spec: &ActivationSpec) -> Support;
+
+    /// Whether and how the backend quantises the result of `spec` in the same pass.
+    fn activation_quantize_supports(&self, spec: &ActivationSpec, quantize: &QuantizeSpec) -> Support;
+
+    /// Scratch bytes of a call that quantises up to `max_rows` rows of `columns` results, exact, or a bound where a vendor
+    /// decides. Float results need none.
+    fn activation_quantize_workspace(
+        &self,
+        spec: &ActivationSpec,
+        quantize: &QuantizeSpec,
+        max_rows: usize,
+        columns: usize,
+    ) -> u64;
 
     /// Runs it.
     ///

@@ -11,7 +11,11 @@
 //! A norm per head is a norm over rows of `head_dim`: pass `[tokens, heads, head_dim]`. Weights of
 //! `[heads, head_dim]` are each head's own; with them one call norms queries and keys that lie side by side.
 
-use crate::{Checked, Support, check::Check};
+use crate::{
+    Checked, Support,
+    check::Check,
+    quantize::{QuantizeOut, QuantizeSpec},
+};
 use halite_hal::{DType, Device, Result, Tensor};
 
 const CHECK: Check = Check("norm");
@@ -70,21 +74,13 @@ impl NormSpec {
 pub enum NormOut<'a, D: Device> {
     /// `[.., columns]` of the spec's type.
     Float(&'a Tensor<D>),
-    /// Quantised per row, as [`quantize`](crate::quantize) does it to the F32 result.
-    Int8PerToken {
-        /// I8, of the input's shape.
-        q: &'a Tensor<D>,
-        /// F32, of the input's shape without the innermost dimension.
-        scales: &'a Tensor<D>,
-    },
-    /// Quantised per row, each column divided by its factor first (SmoothQuant, arXiv:2211.10438), in F32.
-    Int8Smoothed {
-        /// I8, of the input's shape.
-        q: &'a Tensor<D>,
-        /// F32, of the input's shape without the innermost dimension.
-        scales: &'a Tensor<D>,
-        /// F32 `[columns]`.
-        factors: &'a Tensor<D>,
+    /// Quantised: the bits of [`quantize`](crate::quantize) after a norm with F32 results, in every format whose scales are
+    /// static or a row's own. Rows of `[tokens, heads]` have scales, zero points and outliers of those dimensions.
+    Quantized {
+        /// Which quantisation; from F32, whatever the norm's type is.
+        spec: &'a QuantizeSpec,
+        /// Where it goes.
+        out: QuantizeOut<'a, D>,
     },
 }
 
@@ -170,22 +166,12 @@ impl<D: Device> NormArgs<'_, D> {
                 CHECK.disjoint("out", out, &inputs)?;
                 CHECK.disjoint("out", out, &[("sum", sum)])?;
             }
-            NormOut::Int8PerToken { q, scales } | NormOut::Int8Smoothed { q, scales, .. } => {
-                CHECK.tensor("q", q, DType::I8, dims)?;
-                CHECK.tensor("scales", scales, DType::F32, &dims[..dims.len() - 1])?;
-                CHECK.disjoint("q", q, &inputs)?;
-                CHECK.disjoint("q", q, &[("sum", sum), ("scales", Some(scales))])?;
-                CHECK.disjoint("scales", scales, &inputs)?;
-                CHECK.disjoint("scales", scales, &[("sum", sum)])?;
-            }
-        }
-        if let NormOut::Int8Smoothed { q, scales, factors } = &self.out {
-            CHECK.tensor("factors", factors, DType::F32, &[columns])?;
-            let factors = [("factors", Some(*factors))];
-            CHECK.disjoint("q", q, &factors)?;
-            CHECK.disjoint("scales", scales, &factors)?;
-            if let Some(sum) = sum {
-                CHECK.disjoint("sum", sum, &factors)?;
+            NormOut::Quantized { spec, out } => {
+                let sum = ("sum", sum);
+                out.check_fused(CHECK, spec, dims, &[inputs[0], inputs[1], inputs[2], inputs[3], sum])?;
+                if let (_, Some(sum)) = sum {
+                    CHECK.disjoint("sum", sum, &out.reads(spec))?;
+                }
             }
         }
         Ok(Checked::new(self))
@@ -202,6 +188,19 @@ fn check_vector<D: Device>(argument: &'static str, tensor: &Tensor<D>, dims: &[u
 pub trait Norm: Device {
     /// Whether and how the backend runs `spec`.
     fn norm_supports(&self, spec: &NormSpec) -> Support;
+
+    /// Whether and how the backend quantises the result of `spec` in the same pass.
+    fn norm_quantize_supports(&self, spec: &NormSpec, quantize: &QuantizeSpec) -> Support;
+
+    /// Scratch bytes of a call that quantises up to `max_rows` rows (tokens times heads), exact, or a bound where a vendor
+    /// decides. Float results need none.
+    fn norm_quantize_workspace(
+        &self,
+        spec: &NormSpec,
+        quantize: &QuantizeSpec,
+        max_rows: usize,
+        columns: usize,
+    ) -> u64;
 
     /// Runs it.
     ///

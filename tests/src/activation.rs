@@ -2,16 +2,19 @@
 
 use crate::{
     case::{Group, Verdict},
-    judge::{judge, judge_quantised, refused, unsupported},
+    judge::{judge, refused, unsupported},
     ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
+    quantize::{self, outputs::Outputs},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType,
+    Backend, DType, Stream,
     activation::{Activation, ActivationArgs, ActivationOut, ActivationSpec, Function, GateLayout, Glu},
+    linear::ActivationFormat,
+    quantize::{QuantizeOut, QuantizeSpec},
 };
 
 /// The functions of one element.
@@ -28,26 +31,14 @@ pub(crate) const CLAMPED: [Glu; 2] = [Glu::CLAMPED_SWIGLU, Glu::Clamped { alpha:
 const LAYOUTS_OF_GATES: [GateLayout; 2] = [GateLayout::Split, GateLayout::Interleaved];
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
-/// What becomes of the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(crate) enum Output {
-    /// Floats.
-    Float,
-    /// INT8 per token.
-    Int8,
-    /// INT8 per token, of columns divided by smoothing factors.
-    Smoothed,
-}
-
 /// One call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub(crate) struct Case {
     /// What to compute.
     pub spec: ActivationSpec,
-    /// Whether the result is quantised, and how.
-    pub output: Output,
+    /// How the result is quantised, if it is.
+    pub quantize: Option<QuantizeSpec>,
     /// Rows of input and output.
     pub rows: usize,
     /// Columns of the output.
@@ -91,7 +82,7 @@ fn edges() -> Vec<Case> {
             {
                 let (layout, extremes) = (LAYOUTS[number % 3], columns == 33);
                 let seed = number as u64;
-                cases.push(Case { spec, output: Output::Float, rows, columns, layout, extremes, seed });
+                cases.push(Case { spec, quantize: None, rows, columns, layout, extremes, seed });
             }
         }
     }
@@ -105,7 +96,7 @@ fn glu() -> Vec<Case> {
             for glu in [Glu::Plain(FUNCTIONS[number % 3]), CLAMPED[0], CLAMPED[1]] {
                 let (spec, extremes) = (ActivationSpec::glu(glu, layout), columns == 47);
                 let (layout, seed) = (LAYOUTS[number % 3], number as u64);
-                cases.push(Case { spec, output: Output::Float, rows: 3, columns, layout, extremes, seed });
+                cases.push(Case { spec, quantize: None, rows: 3, columns, layout, extremes, seed });
             }
         }
     }
@@ -118,11 +109,17 @@ fn quantised() -> Vec<Case> {
         for rows in [0, 1, 5] {
             for spec in specs().into_iter().skip(number).step_by(5) {
                 let (layout, extremes) = (LAYOUTS[number % 3], columns == 33);
-                for output in [Output::Int8, Output::Smoothed] {
-                    let spec = spec.clone();
-                    cases.push(Case { spec, output, rows, columns, layout, extremes, seed: 3 });
-                }
+                let quantize = Some(QuantizeSpec::INT8_PER_TOKEN);
+                cases.push(Case { spec, quantize, rows, columns, layout, extremes, seed: 3 });
             }
+        }
+    }
+    let specs = specs();
+    for columns in [0, 1, 33, 48, 160] {
+        for (number, quantize) in quantize::fused(columns).into_iter().enumerate() {
+            let spec = specs[(number + columns) % specs.len()].clone().with_dtype(FLOATS[number % 3]);
+            let (layout, quantize, rows) = (LAYOUTS[number % 3], Some(quantize), [4, 0, 1][columns % 3]);
+            cases.push(Case { spec, quantize, rows, columns, layout, extremes: number % 4 == 0, seed: 3 });
         }
     }
     cases
@@ -132,9 +129,9 @@ fn supports() -> Vec<Case> {
     let mut cases = Vec::new();
     for spec in specs() {
         for dtype in FLOATS {
-            for output in [Output::Float, Output::Int8, Output::Smoothed] {
+            for quantize in [None, Some(QuantizeSpec::INT8_PER_TOKEN)] {
                 let (spec, layout) = (spec.clone().with_dtype(dtype), LAYOUTS[1]);
-                cases.push(Case { spec, output, rows: 3, columns: 37, layout, extremes: true, seed: 1 });
+                cases.push(Case { spec, quantize, rows: 3, columns: 37, layout, extremes: true, seed: 1 });
             }
         }
     }
@@ -143,12 +140,13 @@ fn supports() -> Vec<Case> {
 
 fn random(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
-    let specs = specs();
+    let (specs, columns) = (specs(), rng.below(100));
+    let formats = quantize::fused(columns);
     Case {
         spec: specs[rng.below(specs.len())].clone().with_dtype(rng.pick(&FLOATS)),
-        output: rng.pick(&[Output::Float, Output::Int8, Output::Smoothed]),
+        quantize: rng.coin().then(|| formats[rng.below(formats.len())].clone()),
         rows: rng.below(20),
-        columns: rng.below(100),
+        columns,
         layout: rng.pick(&LAYOUTS),
         extremes: rng.coin(),
         seed,
@@ -169,37 +167,31 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let dims = [*rows, *columns];
     let (x, x_values) = Guarded::<B>::input(stream, spec.dtype, &values, &[*rows, width], *layout)?;
     let out = Guarded::<B>::output(stream, spec.dtype, &dims, *layout)?;
-    let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
-    let scales = Guarded::<B>::output(stream, DType::F32, &dims[..1], Layout::Dense)?;
-    let divisors = Rng::new(case.seed ^ 5).aways(*columns);
-    let (factors, divisors) = Guarded::<B>::input(stream, DType::F32, &divisors, &dims[1..], Layout::Dense)?;
-    let target = match case.output {
-        Output::Float => ActivationOut::Float(&out.view),
-        Output::Int8 => ActivationOut::Int8PerToken { q: &q.view, scales: &scales.view },
-        Output::Smoothed => {
-            ActivationOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors: &factors.view }
+    let quantize = case.quantize.clone().unwrap_or(QuantizeSpec::INT8_PER_TOKEN);
+    let integers = Outputs::<B>::new(stream, &mut Rng::new(case.seed ^ 5), &quantize, &dims, *layout)?;
+    let mut support = device.activation_supports(spec);
+    let target = match &case.quantize {
+        Some(quantize) => {
+            support = device.activation_quantize_supports(spec, quantize);
+            stream.reserve(device.activation_quantize_workspace(spec, quantize, *rows, *columns))?;
+            ActivationOut::Quantized { spec: quantize, out: integers.out() }
         }
+        None => ActivationOut::Float(&out.view),
     };
     let ran = device.activation(stream, ActivationArgs { spec, x: &x.view, out: target }.check()?);
-    if denied(device.activation_supports(spec)) {
+    if denied(support) {
         unsupported("activation", ran)?;
-        q.untouched(stream)?;
-        scales.untouched(stream)?;
+        integers.untouched(stream)?;
         return out.untouched(stream);
     }
     ran?;
     let x: Vec<Bound> = x_values.into_iter().map(Bound::exact).collect();
-    let mut expected = oracle::activation::rows(spec.function, &x, *columns);
-    if case.output == Output::Smoothed {
-        let divided = expected.iter().zip(divisors.iter().cycle());
-        expected = divided.map(|(y, &divisor)| y.over(divisor)).collect();
-    }
-    if case.output != Output::Float {
+    let expected = oracle::activation::rows(spec.function, &x, *columns);
+    if case.quantize.is_some() {
         out.untouched(stream)?;
-        judge_quantised(*columns, &expected, &q.read(stream)?, &scales.read(stream)?)
+        integers.judge(stream, &expected).map(drop)
     } else {
-        q.untouched(stream)?;
-        scales.untouched(stream)?;
+        integers.untouched(stream)?;
         let expected: Vec<Bound> = expected.into_iter().map(|y| y.rounded(spec.dtype)).collect();
         judge("out", &dims, &out.read(stream)?, &expected)
     }
@@ -217,8 +209,15 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let (q, scales, few) =
         (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?, tensor(DType::F32, &[1])?);
     let float = ActivationOut::Float;
-    let int8 = |q, scales| ActivationOut::Int8PerToken { q, scales };
-    let smoothed = |factors| ActivationOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors };
+    let per_token = QuantizeSpec::INT8_PER_TOKEN;
+    let quantized = |spec, out| ActivationOut::Quantized { spec, out };
+    let int8 = |q, scales| quantized(&per_token, QuantizeOut::new(q, scales));
+    let with_factors = per_token.clone().with_smoothing();
+    let usual = QuantizeOut::new(&q.view, &scales.view);
+    let smoothed = |factors| quantized(&with_factors, usual.with_smoothing(factors));
+    let unsigned = per_token.clone().with_output(ActivationFormat::AsymmetricPerToken(DType::U8));
+    let late = per_token.clone().with_output(ActivationFormat::AsymmetricPerTensor(DType::I8));
+    let aside = per_token.clone().with_outlier_columns(4);
     for (argument, spec, x, out) in [
         ("x", &gated, &x.view, float(&out.view)),
         ("x", &plain, &half.view, float(&out.view)),
@@ -232,8 +231,15 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("scales", &plain, &x.view, int8(&q.view, &few.view)),
         ("scales", &plain, &x.view, int8(&q.view, &half.view)),
         ("scales", &plain, &x.view, int8(&q.view, &x.view.narrow(0, 0..1)?.reshape(&[3])?.narrow(0, 0..2)?)),
-        ("factors", &plain, &x.view, smoothed(&half.view)),
-        ("factors", &plain, &x.view, smoothed(&scales.view)),
+        ("smoothing", &plain, &x.view, smoothed(&half.view)),
+        ("smoothing", &plain, &x.view, smoothed(&scales.view)),
+        ("smoothing", &plain, &x.view, quantized(&with_factors, usual)),
+        ("q", &plain, &x.view, quantized(&unsigned, usual)),
+        ("outliers", &plain, &x.view, quantized(&aside, usual)),
+        ("rotation", &plain, &x.view, quantized(&per_token.clone().with_hadamard(2), usual)),
+        ("input", &plain, &x.view, quantized(&QuantizeSpec::new(DType::Bf16), usual)),
+        // One scale of all rows is known when the last of them is.
+        ("output", &plain, &x.view, quantized(&late, usual)),
         ("glu", &clamped(f32::NAN, 7.0), &wide.view, float(&out.view)),
         ("glu", &clamped(f32::INFINITY, 7.0), &wide.view, float(&out.view)),
         ("glu", &clamped(1.0, 0.0), &wide.view, float(&out.view)),

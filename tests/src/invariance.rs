@@ -30,6 +30,7 @@ pub fn groups<B: Backend>() -> Vec<Group<B>> {
             vec![
                 ("quantisation is the documented F32 formula", quantize::letter),
                 ("so is quantisation with zero points", quantize::asymmetric_letter),
+                ("norms and activations that quantise give the bits of two calls", quantize::two_calls),
                 ("so is the cache's, in INT8", crate::cache::int8::letter),
                 ("ranks are added up in ascending order", crate::collectives::in_order),
             ],

@@ -71,7 +71,7 @@ macro_rules! parity_tests {
             @family $device, moe: routing routing_groups routing_extremes routing_random dispatch dispatch_random
                 combine combine_random experts functions local_ranges sums supports random errors
         );
-        $crate::parity_tests!(@family $device, norm: edges fused weights extremes supports random errors);
+        $crate::parity_tests!(@family $device, norm: edges fused quantised weights extremes supports random errors);
         $crate::parity_tests!(@family $device, quantize: edges formats prepared known products supports random errors);
         $crate::parity_tests!(
             @family $device,

@@ -1,17 +1,21 @@
 //! Norms, judged: alone, with a residual before or after, with the quantisation.
 
+mod errors;
+
 use crate::{
     case::{Group, Verdict},
-    judge::{judge, judge_quantised, refused, unsupported},
+    judge::{judge, unsupported},
     ledger::denied,
     oracle,
     poison::{Guarded, LAYOUTS, Layout},
+    quantize::{self, outputs::Outputs},
     random::Rng,
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType,
+    Backend, DType, Stream,
     norm::{NormArgs, NormKind, NormOut, NormResidual, NormSpec},
+    quantize::QuantizeSpec,
 };
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
@@ -79,10 +83,8 @@ pub(crate) struct Case {
     pub residual: Option<Side>,
     /// Whether a layer norm has a bias.
     pub bias: bool,
-    /// Whether the result is quantised.
-    pub quantised: bool,
-    /// Whether columns are divided by smoothing factors first, where it is quantised.
-    pub smoothed: bool,
+    /// How the result is quantised, if it is.
+    pub quantize: Option<QuantizeSpec>,
     /// What the rows hold.
     pub data: Data,
     /// How tensors lie in memory.
@@ -104,8 +106,7 @@ impl Case {
             weights: Weights::Shared,
             residual: None,
             bias: kind == NormKind::Layer,
-            quantised: false,
-            smoothed: false,
+            quantize: None,
             data: Data::Away,
             layout: Layout::Dense,
             seed: columns as u64,
@@ -118,11 +119,12 @@ pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("norm", "edges", edges(), body),
         Group::listed("norm", "fused", fused(), body),
+        Group::listed("norm", "quantised", quantised(), body),
         Group::listed("norm", "weights", weights(), body),
         Group::listed("norm", "extremes", extremes(), body),
         Group::listed("norm", "supports", supports(), body),
         Group::seeded("norm", "random", 60, random, body),
-        Group::bodies("norm", "errors", vec![("wrong specs, shapes, types and overlaps", errors)]),
+        Group::bodies("norm", "errors", vec![("wrong specs, shapes, types and overlaps", errors::errors)]),
     ]
 }
 
@@ -148,16 +150,32 @@ fn fused() -> Vec<Case> {
                 for outer in [&[4][..], &[3, 2], &[3, 1], &[0]] {
                     let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
                     let case = Case::new(kind, DType::F32, outer, columns);
-                    let case = Case { residual, quantised, layout, ..case };
-                    if quantised {
-                        cases.push(Case { smoothed: true, ..case.clone() });
-                    }
-                    cases.push(case);
+                    cases.push(Case { residual, quantize: int8(quantised), layout, ..case });
                 }
             }
         }
     }
     cases
+}
+
+/// In every format, with all that may happen before, over rows and heads.
+fn quantised() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let shapes = [&[4][..], &[3, 2], &[3, 1], &[0], &[2, 0]];
+    for columns in [1, 33, 48, 160] {
+        for (number, quantize) in quantize::fused(columns).into_iter().enumerate() {
+            let outer = shapes[(number + columns) % shapes.len()];
+            let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[number % 3] };
+            let case = Case::new(KINDS[number % 2], FLOATS[number % 3], outer, columns);
+            let residual = [None, Some(Side::Before), Some(Side::After)][columns % 3];
+            cases.push(Case { quantize: Some(quantize), residual, layout, ..case });
+        }
+    }
+    cases
+}
+
+fn int8(quantised: bool) -> Option<QuantizeSpec> {
+    quantised.then_some(QuantizeSpec::INT8_PER_TOKEN)
 }
 
 fn weights() -> Vec<Case> {
@@ -169,8 +187,8 @@ fn weights() -> Vec<Case> {
                     for outer in [&[3][..], &[2, 3], &[3, 1], &[2, 0]] {
                         let case = Case::new(kind, DType::F32, outer, columns);
                         let layout = if outer.len() == 2 { Layout::Heads { after: 3 } } else { LAYOUTS[1] };
-                        let quantised = columns == 33;
-                        let mut case = Case { weights, layout, quantised, ..case };
+                        let quantize = int8(columns == 33);
+                        let mut case = Case { weights, layout, quantize, ..case };
                         if weights != Weights::None {
                             case.spec.weight_offset = offset;
                         }
@@ -188,7 +206,8 @@ fn extremes() -> Vec<Case> {
     for kind in KINDS {
         for data in [Data::Zeros, Data::Offset, Data::Small] {
             for quantised in [false, true] {
-                cases.push(Case { data, quantised, ..Case::new(kind, DType::F32, &[3], 65) });
+                let quantize = int8(quantised);
+                cases.push(Case { data, quantize, ..Case::new(kind, DType::F32, &[3], 65) });
             }
         }
     }
@@ -200,7 +219,8 @@ fn supports() -> Vec<Case> {
     for dtype in FLOATS {
         for kind in KINDS {
             for (residual, quantised) in FUSIONS {
-                cases.push(Case { residual, quantised, ..Case::new(kind, dtype, &[3], 35) });
+                let quantize = int8(quantised);
+                cases.push(Case { residual, quantize, ..Case::new(kind, dtype, &[3], 35) });
             }
         }
     }
@@ -212,14 +232,15 @@ fn random(seed: u64) -> Case {
     let outer = if rng.coin() { vec![rng.below(9)] } else { vec![rng.below(5), rng.below(5)] };
     let case = Case::new(rng.pick(&KINDS), rng.pick(&FLOATS), &outer, 1 + rng.below(200));
     let (residual, quantised) = rng.pick(&FUSIONS);
+    let formats = quantize::fused(case.columns);
+    let quantize = quantised.then(|| formats[rng.below(formats.len())].clone());
     let weights = rng.pick(&[Weights::Shared, Weights::Shared, Weights::PerHead, Weights::None]);
     let offset = if weights != Weights::None && rng.coin() { rng.away() } else { 0.0 };
     Case {
         spec: case.spec.clone().with_weight_offset(offset),
         weights,
         residual,
-        quantised,
-        smoothed: rng.coin(),
+        quantize,
         bias: case.spec.kind == NormKind::Layer && rng.coin(),
         layout: rng.pick(&[LAYOUTS[0], LAYOUTS[1], Layout::Heads { after: 2 }]),
         seed,
@@ -257,13 +278,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let ((weight, weights), (bias, biases)) = (vector(&mut rng)?, vector(&mut rng)?);
     let (weighted, biased) = (case.weights != Weights::None, case.bias);
     let out = Guarded::<B>::output(stream, dtype, &dims, *layout)?;
-    let q = Guarded::<B>::output(stream, DType::I8, &dims, *layout)?;
-    let (factors, divisors) =
-        Guarded::<B>::input(stream, DType::F32, &rng.aways(columns), &[columns], Layout::Dense)?;
-    // Scales of [tokens, heads] may be a part of wider rows, a single head of them too.
-    let strided = case.outer.len() == 2 && *layout != Layout::Dense;
-    let scale_layout = if strided { Layout::Rows { before: 1, after: 2 } } else { Layout::Dense };
-    let scales = Guarded::<B>::output(stream, DType::F32, &case.outer, scale_layout)?;
+    let quantize = case.quantize.clone().unwrap_or(QuantizeSpec::INT8_PER_TOKEN);
+    let integers = Outputs::<B>::new(stream, &mut rng, &quantize, &dims, *layout)?;
 
     let args = NormArgs {
         spec,
@@ -274,19 +290,20 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         }),
         weight: weighted.then_some(&weight.view),
         bias: biased.then_some(&bias.view),
-        out: if case.quantised && case.smoothed {
-            NormOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors: &factors.view }
-        } else if case.quantised {
-            NormOut::Int8PerToken { q: &q.view, scales: &scales.view }
-        } else {
-            NormOut::Float(&out.view)
+        out: match &case.quantize {
+            Some(spec) => NormOut::Quantized { spec, out: integers.out() },
+            None => NormOut::Float(&out.view),
         },
     };
+    let mut support = device.norm_supports(spec);
+    if let Some(quantize) = &case.quantize {
+        support = device.norm_quantize_supports(spec, quantize);
+        stream.reserve(device.norm_quantize_workspace(spec, quantize, rows, columns))?;
+    }
     let ran = device.norm(stream, args.check()?);
-    if denied(device.norm_supports(spec)) {
+    if denied(support) {
         unsupported("norm", ran)?;
-        q.untouched(stream)?;
-        scales.untouched(stream)?;
+        integers.untouched(stream)?;
         sum.untouched(stream)?;
         return out.untouched(stream);
     }
@@ -312,93 +329,12 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     if case.residual == Some(Side::After) {
         expected = expected.iter().zip(&residual_values).map(|(y, &r)| y.plus(Bound::exact(r))).collect();
     }
-    if case.quantised {
-        if case.smoothed {
-            let divided = expected.iter().zip(divisors.iter().cycle());
-            expected = divided.map(|(y, &divisor)| y.over(divisor)).collect();
-        }
+    if case.quantize.is_some() {
         out.untouched(stream)?;
-        judge_quantised(columns, &expected, &q.read(stream)?, &scales.read(stream)?)
+        integers.judge(stream, &expected).map(drop)
     } else {
-        q.untouched(stream)?;
-        scales.untouched(stream)?;
+        integers.untouched(stream)?;
         let expected: Vec<Bound> = expected.into_iter().map(|y| y.rounded(dtype)).collect();
         judge("out", &dims, &out.read(stream)?, &expected)
     }
-}
-
-fn errors<B: Backend>(device: &B) -> Verdict {
-    let stream = &mut device.stream()?;
-    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
-    let (x, y, z) =
-        (tensor(DType::F32, &[2, 3])?, tensor(DType::F32, &[2, 3])?, tensor(DType::F32, &[2, 3])?);
-    let (weight, bias) = (tensor(DType::F32, &[3])?, tensor(DType::F32, &[3])?);
-    let (half, flat, wide) =
-        (tensor(DType::F16, &[2, 3])?, tensor(DType::F32, &[6])?, tensor(DType::F32, &[2, 4])?);
-    let (q, scales) = (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?);
-    let (wide_x, wide_out) = (tensor(DType::F32, &[2, 6])?, tensor(DType::F32, &[2, 6])?);
-    let (rms, layer) = (NormSpec::rms(1e-5), NormSpec::layer(1e-5));
-    let negative = NormSpec::rms(-1e-5);
-    let (nan, infinite) = (NormSpec::rms(f32::NAN), NormSpec::rms(f32::INFINITY));
-    let float = |out| NormOut::<B>::Float(out);
-    let plain = NormArgs::<B> {
-        spec: &rms,
-        x: &x.view,
-        residual: None,
-        weight: Some(&weight.view),
-        bias: None,
-        out: float(&y.view),
-    };
-    let with = |residual, sum| Some(NormResidual::Before { residual, sum });
-    let after = |residual| Some(NormResidual::After { residual });
-    let empty = x.view.narrow(1, 0..0)?;
-    let offset = |offset| NormSpec::rms(1e-5).with_weight_offset(offset);
-    // Two heads of three columns, and weights for one.
-    let (heads_x, heads_out) = (wide_x.view.split_last(3)?, wide_out.view.split_last(3)?);
-    let heads = NormArgs::<B> { x: &heads_x, out: float(&heads_out), ..plain.clone() };
-    let heads_weight = weight.view.reshape(&[1, 3])?;
-    let smoothed = |factors| NormOut::Int8Smoothed { q: &q.view, scales: &scales.view, factors };
-    for (argument, args) in [
-        ("x", NormArgs { x: &flat.view, ..plain.clone() }),
-        ("x", NormArgs { x: &half.view, ..plain.clone() }),
-        ("columns", NormArgs { x: &empty, ..plain.clone() }),
-        ("eps", NormArgs { spec: &negative, ..plain.clone() }),
-        ("eps", NormArgs { spec: &nan, ..plain.clone() }),
-        ("eps", NormArgs { spec: &infinite, ..plain.clone() }),
-        ("weight_offset", NormArgs { spec: &offset(f32::NAN), ..plain.clone() }),
-        ("weight_offset", NormArgs { spec: &offset(f32::INFINITY), ..plain.clone() }),
-        ("weight_offset", NormArgs { spec: &offset(1.0), weight: None, ..plain.clone() }),
-        ("weight", NormArgs { weight: Some(&scales.view), ..plain.clone() }),
-        ("weight", NormArgs { weight: Some(&z.view), ..plain.clone() }),
-        ("weight", NormArgs { weight: Some(&heads_weight), ..heads.clone() }),
-        ("bias", NormArgs { spec: &layer, bias: Some(&heads_weight), ..heads.clone() }),
-        ("bias", NormArgs { bias: Some(&bias.view), ..plain.clone() }),
-        ("bias", NormArgs { spec: &layer, bias: Some(&scales.view), ..plain.clone() }),
-        ("residual", NormArgs { residual: with(&half.view, &z.view), ..plain.clone() }),
-        ("sum", NormArgs { residual: with(&z.view, &wide.view), ..plain.clone() }),
-        ("sum", NormArgs { residual: with(&z.view, &z.view), ..plain.clone() }),
-        ("sum", NormArgs { residual: with(&z.view, &x.view), ..plain.clone() }),
-        ("out", NormArgs { residual: with(&z.view, &y.view), ..plain.clone() }),
-        ("residual", NormArgs { residual: after(&half.view), ..plain.clone() }),
-        ("residual", NormArgs { residual: after(&wide.view), ..plain.clone() }),
-        ("out", NormArgs { residual: after(&y.view), ..plain.clone() }),
-        ("out", NormArgs { out: float(&x.view), ..plain.clone() }),
-        ("out", NormArgs { out: float(&half.view), ..plain.clone() }),
-        ("out", NormArgs { out: float(&wide.view), ..plain.clone() }),
-        ("q", NormArgs { out: NormOut::Int8PerToken { q: &y.view, scales: &scales.view }, ..plain.clone() }),
-        (
-            "scales",
-            NormArgs { out: NormOut::Int8PerToken { q: &q.view, scales: &weight.view }, ..plain.clone() },
-        ),
-        ("factors", NormArgs { out: smoothed(&scales.view), ..plain.clone() }),
-        ("factors", NormArgs { out: smoothed(&z.view), ..plain.clone() }),
-    ] {
-        refused("norm", argument, args.check())?;
-    }
-    NormArgs { weight: Some(&z.view), ..heads }.check()?;
-    // The residual may be what is normalised.
-    NormArgs { residual: after(&x.view), ..plain }.check()?;
-    y.untouched(stream)?;
-    q.untouched(stream)?;
-    scales.untouched(stream)
 }

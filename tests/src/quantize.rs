@@ -4,20 +4,23 @@ mod bounds;
 mod errors;
 mod known;
 mod options;
+pub(crate) mod outputs;
 mod products;
 
 use crate::{
     case::{Group, Verdict, ensure},
-    judge::{judge, unsupported},
+    judge::unsupported,
     ledger::denied,
-    oracle::quantize::{prepared, smoothed},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
+    tolerance::Bound,
 };
 use halite_kernels::{
     Backend, DType, Stream,
-    quantize::{QuantizeArgs, QuantizeSpec, Rotation, ScaleSource, Smoothing},
+    quantize::{QuantizeArgs, QuantizeSpec},
 };
+pub(crate) use options::fused;
+use outputs::Outputs;
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
@@ -160,69 +163,23 @@ pub(crate) fn row(rng: &mut Rng, kind: Row, input: DType, columns: usize) -> Vec
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let Case { spec, columns, layout, .. } = case;
-    let (rows, count) = (case.rows.len(), spec.outlier_columns);
+    let rows = case.rows.len();
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(case.seed);
     let values: Vec<f32> =
         case.rows.iter().flat_map(|&kind| row(&mut rng, kind, spec.input, *columns)).collect();
     let (x, x_values) = Guarded::<B>::input(stream, spec.input, &values, &[rows, *columns], *layout)?;
-    let factors: Vec<f32> = (0..*columns).map(|_| 1.0 + 3.0 * rng.unit()).collect();
-    let (smoothing, factors) = Guarded::<B>::input(stream, DType::F32, &factors, &[*columns], Layout::Dense)?;
-    let outliers = outlier_columns(&mut rng, *columns, count);
-    let columns_tensor = Guarded::<B>::integers(stream, DType::I32, &outliers, &[count], Layout::Dense)?;
-    let outlier_values = Guarded::<B>::output(stream, spec.input, &[rows, count], *layout)?;
-    let q = Guarded::<B>::output(stream, spec.output.dtype(), &[rows, *columns], *layout)?;
-
-    let dims = spec.output.scale_dims(rows, *columns);
-    let given = spec.scales == ScaleSource::Static;
-    let (scales, zeros) = if given {
-        let scale = [0.05 + rng.unit()];
-        let zero = [if spec.output.dtype() == DType::U8 { 100 } else { -3 }];
-        (
-            Guarded::<B>::input(stream, DType::F32, &scale, &dims, Layout::Dense)?.0,
-            Guarded::<B>::integers(stream, DType::I32, &zero, &dims, Layout::Dense)?,
-        )
-    } else {
-        let strided = if dims.len() == 2 { *layout } else { Layout::Dense };
-        (
-            Guarded::<B>::output(stream, DType::F32, &dims, strided)?,
-            Guarded::<B>::output(stream, DType::I32, &dims, strided)?,
-        )
-    };
-    let mut args = QuantizeArgs::new(spec, &x.view, &q.view, &scales.view);
-    if spec.output.has_zero_points() {
-        args = args.with_zero_points(&zeros.view);
-    }
-    if spec.smoothing == Smoothing::PerColumn {
-        args = args.with_smoothing(&smoothing.view);
-    }
-    if count > 0 {
-        args = args.with_outliers(&columns_tensor.view, &outlier_values.view);
-    }
+    let outputs = Outputs::<B>::new(stream, &mut rng, spec, &[rows, *columns], *layout)?;
     stream.reserve(device.quantize_workspace(spec, rows, *columns))?;
+    let args = QuantizeArgs::with_out(spec, &x.view, outputs.out());
     let ran = device.quantize(stream, args.check()?);
     if denied(device.quantize_supports(spec)) {
         unsupported("quantize", ran)?;
-        q.untouched(stream)?;
-        return if given { Ok(()) } else { scales.untouched(stream) };
+        return outputs.untouched(stream);
     }
     ran?;
-
-    let factors = (spec.smoothing == Smoothing::PerColumn).then_some(&factors[..]);
-    let block = if let Rotation::Hadamard { block } = spec.rotation { Some(block) } else { None };
-    let y = prepared(&x_values, *columns, factors, &outliers, block);
-    let zeros =
-        if spec.output.has_zero_points() { zeros.read(stream)? } else { vec![0.0; dims.iter().product()] };
-    let (q, scales) = (q.read(stream)?, scales.read(stream)?);
-    bounds::judge_rows(spec, *columns, &y, &q, &scales, &zeros)?;
-    let mut expected = Vec::new();
-    for row in x_values.chunks((*columns).max(1)).filter(|_| count > 0) {
-        let y = smoothed(row, factors);
-        let of = |&column: &i32| usize::try_from(column).ok().and_then(|column| y.get(column).copied());
-        let zero = crate::tolerance::Bound::exact(0.0);
-        expected.extend(outliers.iter().map(|column| of(column).unwrap_or(zero).rounded(spec.input)));
-    }
-    judge("outliers", &[rows, count], &outlier_values.read(stream)?, &expected)?;
+    let y: Vec<Bound> = x_values.iter().map(|&x| Bound::exact(x)).collect();
+    let [q, scales] = outputs.judge(stream, &y)?;
     // Where the scale is 1 nothing but the tie decides.
     let plain = *spec == QuantizeSpec::new(spec.input);
     for (r, _) in case.rows.iter().enumerate().filter(|(_, kind)| plain && **kind == Row::Ties) {
@@ -235,16 +192,4 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         }
     }
     Ok(())
-}
-
-/// Ascending; of three or more the first and the last are no columns.
-fn outlier_columns(rng: &mut Rng, columns: usize, count: usize) -> Vec<i32> {
-    let mut order = rng.permutation(columns);
-    order.truncate(count);
-    order.sort_unstable();
-    let mut outliers: Vec<i32> = order.into_iter().map(|column| column as i32).collect();
-    if let [first, _, .., last] = &mut outliers[..] {
-        (*first, *last) = (-1, columns as i32);
-    }
-    outliers
 }

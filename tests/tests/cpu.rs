@@ -148,7 +148,19 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             let rope = RopeSpec::new(128, RopeStyle::Interleaved, 131_072).with_sections(&[16, 24, 24]);
             assert_eq!(cpu.rope_supports(&rope.with_scaling(yarn).with_dtype(dtype)), Support::Native);
             for spec in [NormSpec::rms(1e-6).with_weight_offset(1.0), NormSpec::layer(1e-5)] {
-                assert_eq!(cpu.norm_supports(&spec.with_dtype(dtype)), Support::Native);
+                let spec = spec.with_dtype(dtype);
+                assert_eq!(cpu.norm_supports(&spec), Support::Native);
+                for format in [
+                    ActivationFormat::Int8PerGroup { size: 128 },
+                    ActivationFormat::AsymmetricPerToken(DType::U8),
+                ] {
+                    let quantize = QuantizeSpec::INT8_PER_TOKEN.with_output(format).with_smoothing();
+                    let quantize = quantize.with_hadamard(64);
+                    assert_eq!(cpu.norm_quantize_supports(&spec, &quantize), Support::Native);
+                    let activation = ActivationSpec::new(Activation::Silu).with_dtype(dtype);
+                    let support = cpu.activation_quantize_supports(&activation, &quantize);
+                    assert_eq!(support, Support::Native);
+                }
             }
         }
         for dtype in [DType::F32, DType::F16, DType::Bf16] {

@@ -2,18 +2,19 @@
 
 use crate::{
     device::Cpu,
-    quantize::quantize_row,
-    row::{Row, Smoothed},
+    quantize::{Call, fused_supports},
+    row::{FloatRows, Row, Target},
     simd::{Isa, Kernel, LANES, StoredFloat, activation},
     stream::CpuStream,
-    view::{Reader, Rows, read, with_float, write},
+    view::{Rows, read, with_float, write},
 };
-use halite_hal::{Result, Tensor};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     activation::{
         Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, Function, GateLayout, Glu,
     },
+    quantize::QuantizeSpec,
 };
 
 impl ActivationOps for Cpu {
@@ -21,7 +22,21 @@ impl ActivationOps for Cpu {
         crate::float_only(spec.dtype)
     }
 
-    fn activation(&self, _stream: &mut CpuStream, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
+    fn activation_quantize_supports(&self, spec: &ActivationSpec, quantize: &QuantizeSpec) -> Support {
+        fused_supports(self.activation_supports(spec), quantize)
+    }
+
+    fn activation_quantize_workspace(
+        &self,
+        _: &ActivationSpec,
+        quantize: &QuantizeSpec,
+        max_rows: usize,
+        columns: usize,
+    ) -> u64 {
+        self.fused_workspace(quantize, max_rows, columns)
+    }
+
+    fn activation(&self, stream: &mut CpuStream, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
         self.activation_supports(args.spec).require("activation", self, args.spec)?;
         with_float!(args.spec.dtype, Float => {
             let x = read::<Float>(args.x)?;
@@ -30,48 +45,29 @@ impl ActivationOps for Cpu {
                 ActivationOut::Float(out) => {
                     let mut out = write::<Float>(out)?;
                     let layout = out.rows;
-                    let per_task = self.team().units_per_task(layout.outer, layout.columns);
+                    let columns = layout.columns;
+                    let per_task = self.team().units_per_task(layout.outer, columns);
                     let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
                     self.team().each(tasks, |(task, out)| {
                         let (first, count) = (task * per_task, per_task.min(layout.outer - task * per_task));
-                        self.tier().run(ActivateRows { input, first, count, out, layout });
+                        let target = FloatRows { out, layout };
+                        self.tier().run(ActivateRows { input, first, count, columns, target });
                     });
                     Ok(())
                 }
-                ActivationOut::Int8PerToken { q, scales } => self.activation_quantized(input, q, scales, None),
-                ActivationOut::Int8Smoothed { q, scales, factors } => {
-                    self.activation_quantized(input, q, scales, Some(factors))
+                ActivationOut::Quantized { spec, out } => {
+                    let q = out.q.dims();
+                    let (rows, columns) = (x.rows.count(), q.last().copied().unwrap_or(0));
+                    let bytes = self.fused_workspace(spec, rows, columns);
+                    let scratch = stream.scratch_floats("activation", bytes)?;
+                    let call = Call { spec, out, scratch, shape: [rows, 1, columns] };
+                    self.rows_to_integers::<f32>(call, 2 * columns, |first, count, target| {
+                        self.tier().run(ActivateRows { input, first, count, columns, target });
+                    })
                 }
                 other => Err(crate::unsupported("activation", "this form of output", other)),
             }
         })
-    }
-}
-
-impl Cpu {
-    fn activation_quantized<T: StoredFloat>(
-        &self,
-        input: Input<'_, T>,
-        q: &Tensor<Cpu>,
-        scales: &Tensor<Cpu>,
-        factors: Option<&Tensor<Cpu>>,
-    ) -> Result<()> {
-        let (mut q, mut scales) = (write::<i8>(q)?, write::<f32>(scales)?);
-        let factors = factors.map(read::<f32>).transpose()?;
-        let factors = factors.as_ref().map(Reader::data);
-        let layout = q.rows;
-        if layout.columns == 0 {
-            // Rows of nothing are rows of zeros, and have no chunks below.
-            scales.data().fill(f32::MIN_POSITIVE);
-            return Ok(());
-        }
-        let per_task = self.team().units_per_task(layout.outer, 2 * layout.columns);
-        let tasks =
-            q.data().chunks_mut(layout.outer_stride * per_task).zip(scales.data().chunks_mut(per_task));
-        self.team().each(tasks.enumerate(), |(task, (q, scales))| {
-            self.tier().run(QuantizeRows { input, factors, first: task * per_task, q, layout, scales });
-        });
-        Ok(())
     }
 }
 
@@ -89,51 +85,24 @@ impl<'a, T> Input<'a, T> {
     }
 }
 
-/// Rows `first..first + count`, as floats.
-struct ActivateRows<'a, T> {
+/// Rows `first..first + count`.
+struct ActivateRows<'a, T, O> {
     input: Input<'a, T>,
     first: usize,
     count: usize,
-    out: &'a mut [T],
-    layout: Rows,
+    /// Of the result.
+    columns: usize,
+    target: O,
 }
 
-impl<T: StoredFloat> Kernel for ActivateRows<'_, T> {
+impl<T: StoredFloat, O: Target> Kernel for ActivateRows<'_, T, O> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let columns = self.layout.columns;
+    fn run<I: Isa>(mut self, isa: I) {
         for row in 0..self.count {
-            let y = self.input.row(self.first + row, columns);
-            let out = &mut self.out[row * self.layout.outer_stride..][..columns];
-            for (vector, out) in out.chunks_mut(LANES).enumerate() {
-                T::store_partial(isa, y.at(isa, vector * LANES), out);
-            }
-        }
-    }
-}
-
-/// Rows `first..first + scales.len()`, quantised. A row is computed twice, which spares scratch memory.
-struct QuantizeRows<'a, T> {
-    input: Input<'a, T>,
-    factors: Option<&'a [f32]>,
-    first: usize,
-    q: &'a mut [i8],
-    layout: Rows,
-    scales: &'a mut [f32],
-}
-
-impl<T: StoredFloat> Kernel for QuantizeRows<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let columns = self.layout.columns;
-        for (row, scale) in self.scales.iter_mut().enumerate() {
-            let q = &mut self.q[row * self.layout.outer_stride..][..columns];
-            let row = self.input.row(self.first + row, columns);
-            *scale = quantize_row(isa, &Smoothed { row, factors: self.factors }, q);
+            let y = self.input.row(self.first + row, self.columns);
+            self.target.store(isa, row, 0, &y);
         }
     }
 }

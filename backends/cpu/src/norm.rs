@@ -2,16 +2,17 @@
 
 use crate::{
     device::Cpu,
-    quantize::quantize_row,
-    row::{Row, Smoothed, StoredRow, sum_of},
+    quantize::{Call, fused_supports},
+    row::{FloatRows, Row, StoredRow, Target, sum_of},
     simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
     stream::CpuStream,
     view::{Reader, Rows, read, with_float, write},
 };
-use halite_hal::{Result, Tensor};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     norm::{Norm, NormArgs, NormKind, NormOut, NormResidual, NormSpec},
+    quantize::QuantizeSpec,
 };
 
 impl Norm for Cpu {
@@ -19,8 +20,30 @@ impl Norm for Cpu {
         crate::float_only(spec.dtype)
     }
 
-    fn norm(&self, _stream: &mut CpuStream, args: Checked<NormArgs<'_, Self>>) -> Result<()> {
+    fn norm_quantize_supports(&self, spec: &NormSpec, quantize: &QuantizeSpec) -> Support {
+        fused_supports(self.norm_supports(spec), quantize)
+    }
+
+    fn norm_quantize_workspace(
+        &self,
+        _: &NormSpec,
+        quantize: &QuantizeSpec,
+        max_rows: usize,
+        columns: usize,
+    ) -> u64 {
+        self.fused_workspace(quantize, max_rows, columns)
+    }
+
+    fn norm(&self, stream: &mut CpuStream, args: Checked<NormArgs<'_, Self>>) -> Result<()> {
         self.norm_supports(args.spec).require("norm", self, args.spec)?;
+        let scratch = match &args.out {
+            NormOut::Quantized { spec, .. } => {
+                let (columns, rows) = args.x.dims().split_last().map_or((0, &[][..]), |(n, rows)| (*n, rows));
+                let bytes = self.norm_quantize_workspace(args.spec, spec, rows.iter().product(), columns);
+                stream.scratch_floats("norm", bytes)?
+            }
+            _ => &mut [],
+        };
         with_float!(args.spec.dtype, Float => {
             let x = read::<Float>(args.x)?;
             let weight = args.weight.map(read::<f32>).transpose()?;
@@ -33,7 +56,7 @@ impl Norm for Cpu {
                 bias: bias.as_ref().map(PerHead::of),
             };
             match &args.residual {
-                None => self.norm_into(x.data(), x.rows, &formula, None, &args.out),
+                None => self.norm_into(x.data(), x.rows, &formula, None, (&args.out, scratch)),
                 Some(NormResidual::Before { residual, sum }) => {
                     let residual = read::<Float>(residual)?;
                     let mut sum = write::<Float>(sum)?;
@@ -46,12 +69,12 @@ impl Norm for Cpu {
                         sum: sum.data(),
                     });
                     let rows = sum.rows;
-                    self.norm_into(sum.data(), rows, &formula, None, &args.out)
+                    self.norm_into(sum.data(), rows, &formula, None, (&args.out, scratch))
                 }
                 Some(NormResidual::After { residual }) => {
                     let residual = read::<Float>(residual)?;
                     let after = Some((residual.data(), residual.rows));
-                    self.norm_into(x.data(), x.rows, &formula, after, &args.out)
+                    self.norm_into(x.data(), x.rows, &formula, after, (&args.out, scratch))
                 }
                 Some(other) => Err(crate::unsupported("norm", "this form of residual", other)),
             }
@@ -94,13 +117,14 @@ impl Cpu {
         rows: Rows,
         formula: &Formula<'_>,
         after: Option<(&[T], Rows)>,
-        out: &NormOut<'_, Cpu>,
+        (out, scratch): (&NormOut<'_, Cpu>, &mut [f32]),
     ) -> Result<()> {
+        let nanoseconds = rows.inner * rows.columns / 2;
         match out {
             NormOut::Float(out) => {
                 let mut out = write::<T>(out)?;
                 let layout = out.rows;
-                let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 2);
+                let per_task = self.team().units_per_task(rows.outer, nanoseconds);
                 let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
                 self.team().each(tasks, |(task, out)| {
                     let first = task * per_task;
@@ -109,64 +133,14 @@ impl Cpu {
                 });
                 Ok(())
             }
-            NormOut::Int8PerToken { q, scales } => {
-                self.norm_quantized(x, rows, formula, after, (q, scales), None)
-            }
-            NormOut::Int8Smoothed { q, scales, factors } => {
-                let factors = read::<f32>(factors)?;
-                self.norm_quantized(x, rows, formula, after, (q, scales), Some(factors.data()))
+            NormOut::Quantized { spec, out } => {
+                let call = Call { spec, out, scratch, shape: [rows.outer, rows.inner, rows.columns] };
+                self.rows_to_integers::<f32>(call, nanoseconds, |first, count, target| {
+                    self.tier().run(NormRows { x, rows, first, count, formula, after, target });
+                })
             }
             // A form this backend does not know yet cannot be checked into arguments for it either.
             _ => Err(crate::unsupported("norm", "this form of output", out)),
-        }
-    }
-
-    fn norm_quantized<T: StoredFloat>(
-        &self,
-        x: &[T],
-        rows: Rows,
-        formula: &Formula<'_>,
-        after: Option<(&[T], Rows)>,
-        (q, scales): (&Tensor<Cpu>, &Tensor<Cpu>),
-        factors: Option<&[f32]>,
-    ) -> Result<()> {
-        let scales_are_flat = scales.dims().len() == 1;
-        let (mut q, mut scales) = (write::<i8>(q)?, write::<f32>(scales)?);
-        let (layout, scale_layout) = (q.rows, scales.rows);
-        // Scales of [tokens] are one row of a step of 1; those of [tokens, heads], with one head too, may be strided.
-        let scale_stride = if scales_are_flat { 1 } else { scale_layout.outer_stride };
-        let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 2);
-        let tasks = q
-            .data()
-            .chunks_mut(layout.outer_stride * per_task)
-            .zip(scales.data().chunks_mut(scale_stride * per_task))
-            .enumerate();
-        self.team().each(tasks, |(task, (q, scales))| {
-            let target = Int8Rows { q, layout, scales, scale_stride, factors };
-            let first = task * per_task;
-            self.tier().run(NormRows { x, rows, first, count: per_task, formula, after, target });
-        });
-        Ok(())
-    }
-}
-
-/// Where a normalised row goes.
-trait Target {
-    /// Takes row `(outer, inner)` of the task's part. Implementations are `#[inline(always)]`.
-    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row);
-}
-
-struct FloatRows<'a, T> {
-    out: &'a mut [T],
-    layout: Rows,
-}
-
-impl<T: StoredFloat> Target for FloatRows<'_, T> {
-    #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
-        let out = &mut self.out[self.layout.start(outer, inner)..][..self.layout.columns];
-        for (vector, out) in out.chunks_mut(LANES).enumerate() {
-            T::store_partial(isa, y.at(isa, vector * LANES), out);
         }
     }
 }
@@ -186,24 +160,6 @@ impl<R: Row, T: StoredFloat> Row for Plus<'_, R, T> {
     #[inline(always)]
     fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
         isa.add(self.residual.at(isa, start), self.y.at(isa, start))
-    }
-}
-
-struct Int8Rows<'a> {
-    q: &'a mut [i8],
-    layout: Rows,
-    scales: &'a mut [f32],
-    scale_stride: usize,
-    factors: Option<&'a [f32]>,
-}
-
-impl Target for Int8Rows<'_> {
-    #[inline(always)]
-    fn store<I: Isa>(&mut self, isa: I, outer: usize, inner: usize, y: &impl Row) {
-        let columns = self.layout.columns;
-        let q = &mut self.q[self.layout.start(outer, inner)..][..columns];
-        let row = Smoothed { row: y, factors: self.factors };
-        self.scales[outer * self.scale_stride + inner] = quantize_row(isa, &row, q);
     }
 }
 

@@ -25,6 +25,14 @@ impl CpuStream {
             limit,
         })
     }
+
+    /// As [`scratch`](Self::scratch), as floats. Of no bytes too, which lie anywhere.
+    pub(crate) fn scratch_floats(&mut self, operator: &'static str, bytes: u64) -> Result<&mut [f32]> {
+        if bytes == 0 {
+            return Ok(&mut []);
+        }
+        Ok(bytemuck::cast_slice_mut(self.scratch(operator, bytes)?))
+    }
 }
 
 impl Stream for CpuStream {

@@ -45,12 +45,17 @@ impl Threads {
     /// task costs more than it saves.
     pub(crate) fn units_per_task(&self, units: usize, nanoseconds: usize) -> usize {
         const WORTH_FORKING: usize = 2_000;
-        const TASKS_A_THREAD: usize = 4;
         if self.count == 1 || units.saturating_mul(nanoseconds) < 2 * WORTH_FORKING {
             return units.max(1);
         }
-        let fair = units.div_ceil(self.count * TASKS_A_THREAD);
+        let fair = units.div_ceil(self.most_tasks(usize::MAX));
         fair.max(WORTH_FORKING.div_ceil(nanoseconds.max(1))).max(1)
+    }
+
+    /// The most tasks that [`units_per_task`](Self::units_per_task) makes of `units` or fewer.
+    pub(crate) fn most_tasks(&self, units: usize) -> usize {
+        const TASKS_A_THREAD: usize = 4;
+        units.min(self.count * TASKS_A_THREAD)
     }
 
     /// Runs `task` on each item, each once, on any thread.

@@ -6,6 +6,7 @@ use crate::{Result, WeightsFormat};
 use halite_kernels::linear::Activations;
 use halite_kernels::moe::RoutingSpec;
 use halite_kernels::norm::NormOut;
+use halite_kernels::quantize::{QuantizeOut, QuantizeSpec};
 use halite_kernels::{Backend, DType, Tensor};
 
 /// The rows that a linear layer reads, in the form that goes with its weights.
@@ -58,7 +59,9 @@ impl<B: Backend> Input<B> {
     pub(super) fn norm_out(&self) -> NormOut<'_, B> {
         match self {
             Self::Float(x) => NormOut::Float(x),
-            Self::Int8 { q, scales } => NormOut::Int8PerToken { q, scales },
+            Self::Int8 { q, scales } => {
+                NormOut::Quantized { spec: &QuantizeSpec::INT8_PER_TOKEN, out: QuantizeOut::new(q, scales) }
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ use halite_hal::{DeviceInfo, Stream};
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::linear::Epilogue;
 use halite_kernels::norm::NormSpec;
+use halite_kernels::quantize::QuantizeSpec;
 use halite_kernels::{Backend, DType, Tensor};
 
 /// A model on a device: weights, KV cache, plans and working memory.
@@ -73,9 +74,11 @@ impl<B: Backend> Decoder<B> {
         let largest = layers.map(|layer| layer.workspace(&device, &plans, max_tokens)).max().unwrap_or(0);
         let last = device.linear_workspace(&weights.output, capacity.max_output_rows);
         let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention)).max();
-        stream.reserve(largest.max(last).max(attention.unwrap_or(0)))?;
-
         let norm = NormSpec::rms(config.norm_eps);
+        let int8 = &QuantizeSpec::INT8_PER_TOKEN;
+        let normed = device.norm_quantize_workspace(&norm, int8, max_tokens, config.hidden);
+        stream.reserve(largest.max(last).max(attention.unwrap_or(0)).max(normed))?;
+
         let (embedding_scale, logit_soft_cap) = (config.embedding_scale, config.logit_soft_cap);
         let info = model_info(config, &capacity, format, &weights, device.info())?;
         let Capacity { limits, max_output_rows, .. } = capacity;

@@ -46,12 +46,22 @@ impl ActivationFormat {
         matches!(self, Self::AsymmetricPerToken(_) | Self::AsymmetricPerTensor(_))
     }
 
+    /// Whether one scale serves all rows.
+    pub fn is_per_tensor(self) -> bool {
+        matches!(self, Self::Int8PerTensor | Self::AsymmetricPerTensor(_))
+    }
+
     /// Shape of the scales of `[rows, columns]`: `[rows]`, `[1]` or `[rows, groups]`. Zero points have the same.
     pub fn scale_dims(self, rows: usize, columns: usize) -> Vec<usize> {
+        self.scale_dims_of(&[rows], columns)
+    }
+
+    /// The same of rows with several dimensions: of `[tokens, heads, columns]` with `rows` of `[tokens, heads]`.
+    pub fn scale_dims_of(self, rows: &[usize], columns: usize) -> Vec<usize> {
         match self {
             Self::Int8PerTensor | Self::AsymmetricPerTensor(_) => vec![1],
-            Self::Int8PerGroup { size } => vec![rows, columns.div_ceil(size.max(1))],
-            _ => vec![rows],
+            Self::Int8PerGroup { size } => [rows, &[columns.div_ceil(size.max(1))]].concat(),
+            _ => rows.to_vec(),
         }
     }
 

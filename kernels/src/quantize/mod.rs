@@ -18,12 +18,17 @@
 //! a NaN or an infinity gives zeros with a NaN scale and the zero point 0: it stays visible in every product and touches
 //! nothing with another scale. A static scale cannot say so: with one, infinities saturate and a NaN gives the zero
 //! point. One dynamic scale for all rows depends on all of them, and with it each row's bits on the batch.
+//!
+//! [Norms](crate::norm) and [activations](crate::activation) end with any of it in their own pass
+//! ([`QuantizeOut`] is what they are given), but for one dynamic scale for all rows: it is known after the last of them.
 
 mod args;
+mod out;
 mod spec;
 mod weights;
 
-pub use args::{QuantizeArgs, QuantizeOutliers};
+pub use args::QuantizeArgs;
+pub use out::{QuantizeOut, QuantizeOutliers};
 pub use spec::{MAX_ROTATION_BLOCK, QuantizeSpec, Rotation, ScaleSource, Smoothing};
 pub use weights::{
     QuantizedWeights, per_channel, per_channel_asymmetric, per_group, quantize_row, rotate_weights,

@@ -1,7 +1,7 @@
 //! Which quantisation.
 
 use super::CHECK;
-use crate::linear::ActivationFormat;
+use crate::{check::Check, linear::ActivationFormat};
 use halite_hal::{DType, Result};
 
 /// The largest block of a rotation.
@@ -62,8 +62,11 @@ pub struct QuantizeSpec {
 }
 
 impl QuantizeSpec {
+    /// From F32 to INT8 per token, what most callers that quantise in the same pass as something else want.
+    pub const INT8_PER_TOKEN: QuantizeSpec = QuantizeSpec::new(DType::F32);
+
     /// From `input` to INT8 per token.
-    pub fn new(input: DType) -> Self {
+    pub const fn new(input: DType) -> Self {
         QuantizeSpec {
             input,
             output: ActivationFormat::Int8PerToken,
@@ -109,20 +112,40 @@ impl QuantizeSpec {
     /// # Errors
     /// A format that is not of integers, static scales for rows that are not known yet, or a rotation of another size.
     pub fn check(&self) -> Result<()> {
-        CHECK.that(self.output.is_quantized(), "output", "a format of integers", self.output)?;
-        self.output.check(CHECK, "output")?;
-        let one =
-            matches!(self.output, ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_));
+        self.check_for(CHECK)
+    }
+
+    /// The same, on behalf of an operator.
+    pub(super) fn check_for(&self, check: Check) -> Result<()> {
+        check.that(self.output.is_quantized(), "output", "a format of integers", self.output)?;
+        self.output.check(check, "output")?;
         let given = self.scales == ScaleSource::Static;
-        CHECK.that(one || !given, "output", "one scale for all rows where it is static", self.output)?;
+        let one = self.output.is_per_tensor();
+        check.that(one || !given, "output", "one scale for all rows where it is static", self.output)?;
         if let Rotation::Hadamard { block } = self.rotation {
-            let power = block.is_power_of_two() && block <= MAX_ROTATION_BLOCK;
-            CHECK.that(power, "rotation", format!("a power of two up to {MAX_ROTATION_BLOCK}"), block)?;
+            check_block(check, "rotation", block)?;
             let none = self.outlier_columns == 0;
-            CHECK.that(none, "outliers", "none of rotated columns", self.outlier_columns)?;
+            check.that(none, "outliers", "none of rotated columns", self.outlier_columns)?;
         }
         Ok(())
     }
+
+    /// The same for an operator that quantises its result in the same pass.
+    pub(super) fn check_fused(&self, check: Check) -> Result<()> {
+        self.check_for(check)?;
+        let wide = self.input == DType::F32;
+        check.that(wide, "input", "F32: the result is quantised before it is rounded", self.input)?;
+        let found_late = self.output.is_per_tensor() && self.scales == ScaleSource::Dynamic;
+        let instead = "a scale that is static or a row's own: one scale of all rows is known after the last of them; \
+                       call `quantize` on the float result";
+        check.that(!found_late, "output", instead, self.output)
+    }
+}
+
+/// A size that a Walsh-Hadamard matrix has.
+pub(super) fn check_block(check: Check, argument: &'static str, block: usize) -> Result<()> {
+    let power = block.is_power_of_two() && block <= MAX_ROTATION_BLOCK;
+    check.that(power, argument, format!("a power of two up to {MAX_ROTATION_BLOCK}"), block)
 }
 
 #[cfg(test)]

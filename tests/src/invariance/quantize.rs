@@ -1,5 +1,9 @@
 //! Quantised rows alone against rows in a batch, and the documented formula to the bit.
 
+mod fused;
+
+pub(super) use fused::two_calls;
+
 use super::rows::{ROWS, input, same_rows};
 use crate::{
     case::{Fault, Shown, Verdict, ensure},
@@ -17,7 +21,10 @@ use halite_kernels::{
 use std::ops::Range;
 
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
-    vec![("quantised rows in every format that has a scale of its own a row", quantize)]
+    vec![
+        ("quantised rows in every format that has a scale of its own a row", quantize),
+        ("rows that a norm or an activation quantises", fused::rows),
+    ]
 }
 
 /// One scale for all rows is left out where it is dynamic: it is what depends on them.

@@ -106,15 +106,6 @@ fn activation<B: Backend>(device: &B) -> Verdict {
             device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: target }.check()?)?;
             out.read_bytes(stream)
         })?;
-        // Scales follow from the same numbers as the bytes.
-        same_rows(&format!("{spec:?}, quantised"), columns, |rows| {
-            let q = Guarded::<B>::output(stream, DType::I8, &[rows.len(), columns], Layout::Dense)?;
-            let scales = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
-            let target = ActivationOut::Int8PerToken { q: &q.view, scales: &scales.view };
-            let x = x.narrow(0, rows)?;
-            device.activation(stream, ActivationArgs { spec: &spec, x: &x, out: target }.check()?)?;
-            q.read_bytes(stream)
-        })?;
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub fn known_by_the_letter(row: &[f32], scale: f32, zero: Option<i32>, least: f3
 /// What happens before: columns divided by `factors`, `outliers` set to 0, blocks of columns rotated, each where there is
 /// one. The rotation is the matrix product.
 pub fn prepared(
-    x: &[f64],
+    x: &[Bound],
     columns: usize,
     factors: Option<&[f64]>,
     outliers: &[i32],
@@ -69,13 +69,13 @@ pub fn prepared(
 }
 
 /// A row divided by `factors`. Results below the smallest normal number may be 0.
-pub fn smoothed(row: &[f64], factors: Option<&[f64]>) -> Vec<Bound> {
+pub fn smoothed(row: &[Bound], factors: Option<&[f64]>) -> Vec<Bound> {
     match factors {
         Some(factors) => {
-            let over = |(&x, &factor): (&f64, &f64)| Bound::exact(x).over(factor).loosened(TINY);
+            let over = |(x, &factor): (&Bound, &f64)| x.over(factor).loosened(TINY);
             row.iter().zip(factors).map(over).collect()
         }
-        None => row.iter().map(|&x| Bound::exact(x)).collect(),
+        None => row.to_vec(),
     }
 }
 

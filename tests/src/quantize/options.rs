@@ -23,6 +23,25 @@ const FINITE: [Row; 7] =
 const MODERATE: [Row; 8] =
     [Row::Spread, Row::Zeros, Row::Tiny, Row::Subnormal, Row::Constant, Row::Ties, Row::Nan, Row::Infinite];
 
+/// Every quantisation that another operator can end with, for rows of so many columns.
+pub(crate) fn fused(columns: usize) -> Vec<QuantizeSpec> {
+    let block = 1 << columns.trailing_zeros().min(5);
+    let each = FORMATS.into_iter().flat_map(|format| {
+        let spec = QuantizeSpec::new(DType::F32).with_output(format);
+        let spec = if format.is_per_tensor() { spec.with_static_scales() } else { spec };
+        let smoothed = spec.clone().with_smoothing();
+        [
+            spec.clone().with_hadamard(block),
+            smoothed.clone().with_hadamard(block),
+            spec.clone().with_outlier_columns(3.min(columns)),
+            smoothed.clone().with_outlier_columns(1.min(columns)),
+            spec,
+            smoothed,
+        ]
+    });
+    each.collect()
+}
+
 pub(super) fn formats() -> Vec<Case> {
     let mut cases = Vec::new();
     for format in FORMATS {

@@ -110,7 +110,8 @@ fn product<B: Backend>(device: &B, spec: &QuantizeSpec) -> Verdict {
     let factors: Vec<f64> = factors.into_iter().map(f64::from).collect();
     let outliers = if aside { vec![LARGE as i32] } else { Vec::new() };
     let block = (spec.rotation != Rotation::None).then_some(BLOCK);
-    let prepared = prepared(&exact, K, smoothed.then_some(&factors[..]), &outliers, block);
+    let bounds: Vec<Bound> = exact.iter().map(|&x| Bound::exact(x)).collect();
+    let prepared = prepared(&bounds, K, smoothed.then_some(&factors[..]), &outliers, block);
     // The largest scale of the activations: a step of it, a half step of the weight's, and F32.
     let step = scales.to_vec::<f32>(stream)?.into_iter().fold(0f32, f32::max);
     let mut expected = Vec::new();

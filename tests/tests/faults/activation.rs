@@ -10,6 +10,7 @@ use halite_kernels::{
     activation::{
         Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, Function, GateLayout, Glu,
     },
+    quantize::{QuantizeOut, QuantizeSpec, Rotation, ScaleSource},
 };
 use halite_parity::{oracle, poison::stored, tolerance::Bound};
 
@@ -21,10 +22,18 @@ impl ActivationOps for Exact {
         Support::Native
     }
 
+    fn activation_quantize_supports(&self, _: &ActivationSpec, _: &QuantizeSpec) -> Support {
+        Support::Native
+    }
+
+    fn activation_quantize_workspace(&self, _: &ActivationSpec, _: &QuantizeSpec, _: usize, _: usize) -> u64 {
+        0
+    }
+
     fn activation(&self, _: &mut Queue, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
         let columns = match &args.out {
             ActivationOut::Float(out) => out.dims()[1],
-            ActivationOut::Int8PerToken { q, .. } | ActivationOut::Int8Smoothed { q, .. } => q.dims()[1],
+            ActivationOut::Quantized { out, .. } => out.q.dims()[1],
             _ => return Ok(()),
         };
         let mut x = read(args.x);
@@ -33,20 +42,15 @@ impl ActivationOps for Exact {
         }
         let mut y = self.activated(args.spec.function, &mut x, columns);
         match &args.out {
-            ActivationOut::Int8PerToken { q, scales } | ActivationOut::Int8Smoothed { q, scales, .. } => {
-                if let ActivationOut::Int8Smoothed { factors, .. } = &args.out {
-                    self.smooth(&mut y, &read(factors));
-                }
+            ActivationOut::Quantized { spec, out } => {
                 if self.has(Fault::ActivationQuantisesRounded) {
                     y.iter_mut().for_each(|y| *y = stored(args.spec.dtype, *y as f32));
                 }
-                let rows = q.dims()[0];
-                let (quantised, mut row_scales) = self.quantised(rows, columns, &y);
-                if self.has(Fault::ActivationScaleOfInput) {
-                    row_scales = self.quantised(rows, x.len() / rows.max(1), &x).1;
+                self.fused_integers(spec, out, &y);
+                if self.has(Fault::ActivationScaleOfInput) && out.scales.dims() == &out.q.dims()[..1] {
+                    let rows = out.q.dims()[0];
+                    write(out.scales, self.quantised(rows, x.len() / rows.max(1), &x).1);
                 }
-                write(q, quantised);
-                write(scales, row_scales);
             }
             ActivationOut::Float(out) => {
                 let tail = self.has(Fault::ActivationTail);
@@ -63,14 +67,31 @@ impl ActivationOps for Exact {
 }
 
 impl Exact {
-    /// Divides the columns of rows by their factors.
-    pub(crate) fn smooth(&self, y: &mut [f64], factors: &[f64]) {
-        for (y, factor) in y.iter_mut().zip(factors.iter().cycle()) {
-            if self.has(Fault::SmoothingMultiplies) {
-                *y *= factor;
-            } else if !self.has(Fault::SmoothingForgotten) {
-                *y /= factor;
+    /// A result as integers, with the faults of operators that quantise in the same pass.
+    pub(crate) fn fused_integers(&self, spec: &QuantizeSpec, out: &QuantizeOut<'_, Exact>, y: &[f64]) {
+        // What is quantised is the F32 result.
+        let mut y: Vec<f64> = y.iter().map(|&y| f64::from(y as f32)).collect();
+        if let Some(factors) = out.smoothing.map(read) {
+            for (y, factor) in y.iter_mut().zip(factors.iter().cycle()) {
+                if self.has(Fault::FusedSmoothingMultiplies) {
+                    *y *= factor * factor;
+                } else if self.has(Fault::FusedSmoothingForgotten) {
+                    *y *= factor;
+                }
             }
+        }
+        let (mut spec, mut out) = (spec.clone(), *out);
+        if self.has(Fault::FusedRotationForgotten) {
+            spec.rotation = Rotation::None;
+        }
+        if self.has(Fault::FusedOutliersForgotten) {
+            out.outliers = None;
+        }
+        self.integers(&spec, &out, &y);
+        let zero_points = out.zero_points.filter(|_| spec.scales == ScaleSource::Dynamic);
+        if let Some(zero_points) = zero_points.filter(|_| self.has(Fault::FusedZeroPointsUnsigned)) {
+            let all = read(zero_points);
+            write(zero_points, all.into_iter().map(|zero| if zero < 0.0 { zero + 128.0 } else { zero }));
         }
     }
 

@@ -8,6 +8,7 @@ use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     norm::{Norm, NormArgs, NormKind, NormOut, NormResidual, NormSpec},
+    quantize::QuantizeSpec,
 };
 use halite_parity::{oracle, tolerance::Bound};
 
@@ -48,6 +49,14 @@ fn own(vector: Option<&Vec<f64>>, row: usize, columns: usize) -> Option<&[f64]> 
 impl Norm for Exact {
     fn norm_supports(&self, _: &NormSpec) -> Support {
         Support::Native
+    }
+
+    fn norm_quantize_supports(&self, _: &NormSpec, _: &QuantizeSpec) -> Support {
+        Support::Native
+    }
+
+    fn norm_quantize_workspace(&self, _: &NormSpec, _: &QuantizeSpec, _: usize, _: usize) -> u64 {
+        0
     }
 
     fn norm(&self, _: &mut Queue, args: Checked<NormArgs<'_, Self>>) -> Result<()> {
@@ -93,14 +102,7 @@ impl Norm for Exact {
         }
         match &args.out {
             NormOut::Float(out) => write(out, y),
-            NormOut::Int8PerToken { q, scales } | NormOut::Int8Smoothed { q, scales, .. } => {
-                if let NormOut::Int8Smoothed { factors, .. } = &args.out {
-                    self.smooth(&mut y, &read(factors));
-                }
-                let (quantised, row_scales) = self.quantised(y.len() / columns, columns, &y);
-                write(q, quantised);
-                write(scales, row_scales);
-            }
+            NormOut::Quantized { spec, out } => self.fused_integers(spec, out, &y),
             _ => {}
         }
         Ok(())

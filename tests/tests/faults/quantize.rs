@@ -8,10 +8,11 @@ use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
     linear::ActivationFormat,
-    quantize::{Quantize, QuantizeArgs, QuantizeSpec, Rotation, ScaleSource},
+    quantize::{Quantize, QuantizeArgs, QuantizeOut, QuantizeSpec, Rotation, ScaleSource},
 };
-use halite_parity::oracle::quantize::{
-    asymmetric_by_the_letter, by_the_letter, known_by_the_letter, prepared, smoothed,
+use halite_parity::{
+    oracle::quantize::{asymmetric_by_the_letter, by_the_letter, known_by_the_letter, prepared, smoothed},
+    tolerance::Bound,
 };
 
 impl Quantize for Exact {
@@ -24,19 +25,27 @@ impl Quantize for Exact {
     }
 
     fn quantize(&self, _: &mut Queue, args: Checked<QuantizeArgs<'_, Self>>) -> Result<()> {
-        let (spec, columns) = (args.spec, args.x.dims()[1]);
-        let (x, factors) = (read(args.x), args.smoothing.map(read));
-        let factors = factors.filter(|_| !self.has(Fault::QuantizeNoSmoothing));
-        let outliers = args.outliers.map(|outliers| read(outliers.columns)).unwrap_or_default();
+        self.integers(args.spec, &args.out, &read(args.x));
+        Ok(())
+    }
+}
+
+impl Exact {
+    /// Rows as integers, of a call of its own or at the end of another operator's pass.
+    pub(crate) fn integers(&self, spec: &QuantizeSpec, out: &QuantizeOut<'_, Exact>, x: &[f64]) {
+        let columns = out.q.dims().last().copied().unwrap_or(0);
+        let factors = out.smoothing.map(read).filter(|_| !self.has(Fault::QuantizeNoSmoothing));
+        let outliers = out.outliers.map(|outliers| read(outliers.columns)).unwrap_or_default();
         let outliers: Vec<i32> = outliers.into_iter().map(|column| column as i32).collect();
         let block = if let Rotation::Hadamard { block } = spec.rotation { Some(block) } else { None };
         let aside: &[i32] = if self.has(Fault::QuantizeOutliersStay) { &[] } else { &outliers };
+        let x: Vec<Bound> = x.iter().map(|&x| Bound::exact(x)).collect();
         let y = prepared(&x, columns, factors.as_deref(), aside, block);
         let mut y: Vec<f32> = y.into_iter().map(|y| y.value as f32).collect();
         if let Some(block) = block.filter(|_| self.has(Fault::QuantizeRotationUnscaled)) {
             y.iter_mut().for_each(|y| *y *= (block as f32).sqrt());
         }
-        if let Some(kept) = args.outliers {
+        if let Some(kept) = out.outliers {
             let factors = factors.as_deref().filter(|_| !self.has(Fault::QuantizeOutliersUnsmoothed));
             let values = x.chunks(columns).flat_map(|row| {
                 let row = smoothed(row, factors);
@@ -45,19 +54,16 @@ impl Quantize for Exact {
             });
             write(kept.values, values);
         }
-        self.write_quantized(&args, &y, columns);
-        Ok(())
+        self.write_quantized(spec, out, &y, columns);
     }
-}
 
-impl Exact {
-    fn write_quantized(&self, args: &QuantizeArgs<'_, Exact>, y: &[f32], columns: usize) {
-        let format = args.spec.output;
+    fn write_quantized(&self, spec: &QuantizeSpec, out: &QuantizeOut<'_, Exact>, y: &[f32], columns: usize) {
+        let format = spec.output;
         let least = if format.dtype() == DType::U8 { 0.0 } else { -128.0 };
-        let rows = args.x.dims()[0];
-        if args.spec.scales == ScaleSource::Static && !self.has(Fault::QuantizeIgnoresStaticScale) {
+        let rows: usize = out.q.dims().iter().rev().skip(1).product();
+        if spec.scales == ScaleSource::Static && !self.has(Fault::QuantizeIgnoresStaticScale) {
             let (scale, zero) =
-                (read(args.scales)[0] as f32, args.zero_points.map(|zeros| read(zeros)[0] as i32));
+                (read(out.scales)[0] as f32, out.zero_points.map(|zeros| read(zeros)[0] as i32));
             let mut q = known_by_the_letter(y, scale, zero, least);
             if self.has(Fault::QuantizeStaticWraps) {
                 let steps =
@@ -66,7 +72,7 @@ impl Exact {
                     y.iter().map(|y| steps(y).wrapping_sub(least as i32).rem_euclid(256) + least as i32);
                 q = wrapped.collect();
             }
-            return write(args.q, q.into_iter().map(f64::from));
+            return write(out.q, q.into_iter().map(f64::from));
         }
         let size = match format {
             ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_) => y.len(),
@@ -100,16 +106,17 @@ impl Exact {
                 scales.extend(scale);
             }
         }
-        if self.has(Fault::QuantizeFirstGroupScale) && args.scales.dims().len() == 2 {
-            let groups = args.scales.dims()[1].max(1);
+        if self.has(Fault::QuantizeFirstGroupScale) && matches!(format, ActivationFormat::Int8PerGroup { .. })
+        {
+            let groups = out.scales.dims().last().map_or(1, |&groups| groups.max(1));
             scales.chunks_mut(groups).for_each(|row| row.fill(row[0]));
         }
         if self.has(Fault::QuantizeBatchVariant) && rows > 4 {
             scales.iter_mut().for_each(|scale| *scale *= 1.0 + 1e-6);
         }
-        write(args.q, q);
-        write(args.scales, scales);
-        if let Some(tensor) = args.zero_points {
+        write(out.q, q);
+        write(out.scales, scales);
+        if let Some(tensor) = out.zero_points {
             write(tensor, zeros);
         }
     }

@@ -18,7 +18,7 @@ use halite_kernels::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, MoePlan,
         RouterWeightOn, SharedWeights,
     },
-    quantize::{Quantize, QuantizeArgs, QuantizeSpec},
+    quantize::{Quantize, QuantizeArgs, QuantizeOut, QuantizeSpec},
 };
 
 /// Memory for up to so many tokens.
@@ -227,7 +227,8 @@ impl Run<'_> {
                 cpu.activation(stream, args.check()?)?;
             }
             (Some(spec), RowMemory::Int8 { q, scales }) => {
-                let out = ActivationOut::Int8PerToken { q, scales };
+                let (quantize, out) = (&QuantizeSpec::INT8_PER_TOKEN, QuantizeOut::new(q, scales));
+                let out = ActivationOut::Quantized { spec: quantize, out };
                 cpu.activation(stream, ActivationArgs { spec: &spec, x: &first, out }.check()?)?;
             }
             (None, RowMemory::Int8 { q, scales }) => {

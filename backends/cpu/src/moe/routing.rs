@@ -30,7 +30,7 @@ pub(super) fn route(cpu: &Cpu, stream: &mut CpuStream, args: &RoutingArgs<'_, Cp
     let logits = read::<f32>(args.logits)?;
     let bias = args.correction_bias.map(read::<f32>).transpose()?;
     let (mut ids, mut weights) = (write::<i32>(args.ids)?, write::<f32>(args.weights)?);
-    let scratch: &mut [f32] = bytemuck::cast_slice_mut(stream.scratch("routing", workspace(spec, tokens))?);
+    let scratch = stream.scratch_floats("routing", workspace(spec, tokens))?;
     let (rows, logits) = (logits.rows, logits.data());
     let bias = bias.as_ref().map(|bias| bias.data());
     let (id_stride, weight_stride) = (ids.rows.outer_stride, weights.rows.outer_stride);
