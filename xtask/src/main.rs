@@ -54,7 +54,7 @@ enum Task {
     },
     /// Install what the tests need, fetch the default model and what others compute, without running the checks
     Setup,
-    /// The house checks: file sizes, unfinished code, ignored tests, unsafe code, types that can grow, links
+    /// The house checks: file sizes, unfinished code, ignored tests, unsafe code, types that can grow, rooms, links
     Files,
     /// The licences, sources and bans of every dependency (deny.toml), by cargo-deny
     Deny,

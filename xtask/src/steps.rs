@@ -34,7 +34,7 @@ pub(crate) fn table() -> Vec<Step> {
         Step {
             name: "files",
             proves: "small files, nothing unfinished or ignored, unsafe only where allowed, types that can grow, \
-                     links that lead somewhere",
+                     every operator in every room and table, links that lead somewhere",
             needs: &[],
             set_up: false,
             work: Work::Function(files::check),

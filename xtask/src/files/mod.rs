@@ -1,6 +1,7 @@
 //! The house checks: rules about files that no compiler knows.
 
 mod allowed;
+mod grid;
 mod licences;
 mod links;
 mod list;
@@ -59,6 +60,7 @@ fn survey(root: &Path, allowed: &[Allowed]) -> Result<Survey> {
     let paths = all(root)?;
     let tree = links::Tree::new(&paths);
     findings.extend(licences::copies(root, &paths)?);
+    findings.extend(grid::gaps(root, &paths)?);
     for path in paths {
         let size = std::fs::metadata(root.join(&path)).with_context(|| path.clone())?.len();
         findings.extend(rules::size(&path, size));
