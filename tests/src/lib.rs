@@ -57,6 +57,7 @@ mod case;
 mod collectives;
 mod device;
 mod embedding;
+mod families;
 mod grouped;
 pub mod invariance;
 pub mod judge;

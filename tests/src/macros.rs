@@ -25,7 +25,7 @@ macro_rules! parity_tests {
     (invariant $name:ident, if_present $device:expr) => {
         mod $name {
             use super::*;
-            $crate::parity_tests!(@families $device);
+            $crate::families!([$crate::parity_tests] @families ($device));
             $crate::parity_tests!(@invariance $device);
         }
     };
@@ -35,53 +35,14 @@ macro_rules! parity_tests {
     ($name:ident, if_present $device:expr) => {
         mod $name {
             use super::*;
-            $crate::parity_tests!(@families $device);
+            $crate::families!([$crate::parity_tests] @families ($device));
         }
     };
     ($name:ident, $device:expr) => {
         $crate::parity_tests!($name, if_present ($device).map(Some));
     };
-    (@families $device:expr) => {
-        $crate::parity_tests!(@family $device, device: tensors errors busy);
-        $crate::parity_tests!(@family $device, activation: edges glu quantised supports random errors);
-        $crate::parity_tests!(
-            @family $device,
-            attention: heads blocks lengths mixed extremes exact_grid bidirectional windows chunked trees soft_caps alibi sinks
-                merge cascade int8 int8_compute latent known supports random errors
-        );
-        $crate::parity_tests!(@family $device, cache: edges supports random blocks int8 latent swap errors);
-        $crate::parity_tests!(
-            @family $device, collectives: reduce exchange supports random sequences mismatch errors
-        );
-        $crate::parity_tests!(
-            @family $device,
-            embedding: edges supports random pooling pooling_random l2_normalize l2_normalize_random errors
-        );
-        $crate::parity_tests!(@family $device, grouped: edges offsets random errors);
-        $crate::parity_tests!(
-            @family $device,
-            linear: edges exact_grid int8_exact epilogues formats group_wise group_wise_exact
-                group_wise_random known lora lora_random supports random packed errors
-        );
-        $crate::parity_tests!(@family $device, logits: penalties masks random draws errors);
-        $crate::parity_tests!(
-            @family $device, mla: absorbed expanded products packed supports random errors
-        );
-        $crate::parity_tests!(
-            @family $device, moe: routing routing_groups routing_extremes routing_random dispatch dispatch_random
-                combine combine_random experts functions local_ranges sums supports random errors
-        );
-        $crate::parity_tests!(@family $device, norm: edges fused quantised weights extremes supports random errors);
-        $crate::parity_tests!(@family $device, quantize: edges formats prepared known products supports random errors);
-        $crate::parity_tests!(
-            @family $device,
-            rope: edges scalings axes cos_sin inverse supports random views write write_random errors
-        );
-        $crate::parity_tests!(
-            @family $device,
-            sampling: greedy drawn random frequencies probabilities log_probs verify verify_random errors
-        );
-        $crate::parity_tests!(@family $device, top_k: edges supports random errors);
+    (@families ($device:expr) $($family:ident: $($group:ident)*;)*) => {
+        $($crate::parity_tests!(@family $device, $family: $($group)*);)*
     };
     (@invariance $device:expr) => {
         $crate::parity_tests!(@family $device, invariance: linear rows attention mla moe quantize letter);

@@ -1,10 +1,8 @@
 //! Running cases: whole suites, one group as a test, or the one case that a failure named.
 
 use crate::{
-    activation, attention, cache,
     case::{Failure, Group},
-    collectives, device, embedding, grouped, invariance, linear, logits, mla, moe, norm, quantize, rope,
-    sampling, top_k,
+    invariance,
 };
 use halite_hal::Error;
 use halite_kernels::Backend;
@@ -14,25 +12,10 @@ pub const CASE_VARIABLE: &str = "HALITE_PARITY_CASE";
 
 /// All groups of all families, [`invariance`] apart.
 pub fn groups<B: Backend>() -> Vec<Group<B>> {
-    let families = [
-        device::groups,
-        activation::groups,
-        attention::groups,
-        cache::groups,
-        collectives::groups,
-        embedding::groups,
-        grouped::groups,
-        linear::groups,
-        logits::groups,
-        mla::groups,
-        moe::groups,
-        norm::groups,
-        quantize::groups,
-        rope::groups,
-        sampling::groups,
-        top_k::groups,
-    ];
-    families.into_iter().flat_map(|groups| groups()).collect()
+    macro_rules! all {
+        ($($family:ident: $($group:ident)*;)*) => { [$(crate::$family::groups()),*] };
+    }
+    crate::families!([all]).into_iter().flatten().collect()
 }
 
 /// Every case of every operator; [`invariance::suite`] is for those who claim it.
