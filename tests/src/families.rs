@@ -24,7 +24,7 @@ macro_rules! families {
             moe: routing routing_groups routing_extremes routing_random dispatch dispatch_random combine
                 combine_random experts functions local_ranges sums supports random errors;
             norm: edges fused quantised weights extremes supports random errors;
-            quantize: edges formats prepared known products supports random errors;
+            quantize: edges formats prepared known products rotate supports random errors;
             rope: edges scalings axes cos_sin inverse supports random views write write_random errors;
             sampling: greedy drawn random frequencies probabilities log_probs verify verify_random errors;
             top_k: edges supports random errors;

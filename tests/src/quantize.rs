@@ -6,6 +6,7 @@ mod known;
 mod options;
 pub(crate) mod outputs;
 mod products;
+mod rotate;
 
 use crate::{
     case::{Group, Verdict, ensure},
@@ -84,6 +85,7 @@ pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("quantize", "prepared", options::prepared(), body),
         Group::bodies("quantize", "known", known::bodies()),
         Group::bodies("quantize", "products", products::bodies()),
+        Group::listed("quantize", "rotate", rotate::cases(), rotate::body),
         Group::listed("quantize", "supports", supports(), body),
         Group::seeded("quantize", "random", 60, random, body),
         Group::bodies("quantize", "errors", errors::bodies()),

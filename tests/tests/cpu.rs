@@ -18,7 +18,7 @@ use halite_kernels::{
     mla::{LatentAttention, MlaForm, MlaSpec},
     moe::{ExpertsSpec, FeedForward, GroupScore, LocalExperts, Moe, RouterWeightOn, RoutingSpec, Scoring},
     norm::{Norm, NormArgs, NormOut, NormSpec},
-    quantize::{Quantize, QuantizeArgs, QuantizeSpec},
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec, RotateSpec},
     rope::{Rope, RopeScaling, RopeSpec, RopeStyle, Yarn},
     top_k::{TopK, TopKSpec},
 };
@@ -147,6 +147,8 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             let yarn = RopeScaling::Yarn(Yarn::new(32.0, 4096));
             let rope = RopeSpec::new(128, RopeStyle::Interleaved, 131_072).with_sections(&[16, 24, 24]);
             assert_eq!(cpu.rope_supports(&rope.with_scaling(yarn).with_dtype(dtype)), Support::Native);
+            let rotation = RotateSpec::hadamard(64).with_dtype(dtype);
+            assert_eq!(cpu.rotate_supports(&rotation), Support::Native);
             for spec in [NormSpec::rms(1e-6).with_weight_offset(1.0), NormSpec::layer(1e-5)] {
                 let spec = spec.with_dtype(dtype);
                 assert_eq!(cpu.norm_supports(&spec), Support::Native);

@@ -5,7 +5,7 @@
 //! equation 3), columns kept in float set to 0 (LLM.int8(), Dettmers et al. 2022, arXiv:2208.07339), or each block of
 //! columns rotated, `x · H / √block` with the Walsh-Hadamard matrix `H[i, j] = (-1)^popcount(i & j)` (QuaRot, Ashkboos
 //! et al. 2024, arXiv:2404.00456). [`smoothing_factors`], [`smooth_weights`] and [`rotate_weights`] do to weights what
-//! undoes it.
+//! undoes it. [`RotateArgs`] is the rotation alone.
 //!
 //! Then, over a row, a group of its columns or all rows:
 //!
@@ -24,11 +24,13 @@
 
 mod args;
 mod out;
+mod rotate;
 mod spec;
 mod weights;
 
 pub use args::QuantizeArgs;
 pub use out::{QuantizeOut, QuantizeOutliers};
+pub use rotate::{RotateArgs, RotateSpec, largest_rotation_block};
 pub use spec::{MAX_ROTATION_BLOCK, QuantizeSpec, Rotation, ScaleSource, Smoothing};
 pub use weights::{
     QuantizedWeights, per_channel, per_channel_asymmetric, per_group, quantize_row, rotate_weights,
@@ -53,4 +55,13 @@ pub trait Quantize: Device {
     /// # Errors
     /// An unsupported spec, or the device's.
     fn quantize(&self, stream: &mut Self::Stream, args: Checked<QuantizeArgs<'_, Self>>) -> Result<()>;
+
+    /// Whether and how the backend runs the rotation alone.
+    fn rotate_supports(&self, spec: &RotateSpec) -> Support;
+
+    /// Runs the rotation alone.
+    ///
+    /// # Errors
+    /// An unsupported spec, or the device's.
+    fn rotate(&self, stream: &mut Self::Stream, args: Checked<RotateArgs<'_, Self>>) -> Result<()>;
 }

@@ -16,7 +16,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Tensor,
     linear::ActivationFormat,
-    quantize::{QuantizeArgs, QuantizeSpec, ScaleSource, Smoothing},
+    quantize::{QuantizeArgs, QuantizeSpec, RotateArgs, RotateSpec, ScaleSource, Smoothing},
 };
 use std::ops::Range;
 
@@ -24,6 +24,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("quantised rows in every format that has a scale of its own a row", quantize),
         ("rows that a norm or an activation quantises", fused::rows),
+        ("rotated rows", rotate),
     ]
 }
 
@@ -113,6 +114,24 @@ fn quantize<B: Backend>(device: &B) -> Verdict {
                 })?;
             }
         }
+    }
+    Ok(())
+}
+
+fn rotate<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for (columns, block) in [(20, 4), (96, 32), (2048, 1024)] {
+        let spec = RotateSpec::hadamard(block);
+        if denied(device.rotate_supports(&spec)) {
+            continue;
+        }
+        let x = input::<B>(stream, columns)?;
+        same_rows(&format!("{spec:?}"), columns * 4, |rows| {
+            let (x, count) = (x.narrow(0, rows.clone())?, rows.len());
+            let out = Tensor::<B>::new(device, DType::F32, &[count, columns])?;
+            device.rotate(stream, RotateArgs { spec: &spec, x: &x, out: &out }.check()?)?;
+            bytes(stream, &out)
+        })?;
     }
     Ok(())
 }

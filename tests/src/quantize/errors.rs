@@ -16,6 +16,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("wrong shapes, types and overlaps", shapes),
         ("specifications that make no sense", specs),
         ("what formats and options need, and what they do not", options),
+        super::rotate::errors(),
     ]
 }
 

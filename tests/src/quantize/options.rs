@@ -20,7 +20,7 @@ const FINITE: [Row; 7] =
     [Row::Spread, Row::Zeros, Row::Tiny, Row::Subnormal, Row::Huge, Row::Constant, Row::Ties];
 
 /// Rows that stay in their type when they are divided or rotated.
-const MODERATE: [Row; 8] =
+pub(super) const MODERATE: [Row; 8] =
     [Row::Spread, Row::Zeros, Row::Tiny, Row::Subnormal, Row::Constant, Row::Ties, Row::Nan, Row::Infinite];
 
 /// Every quantisation that another operator can end with, for rows of so many columns.

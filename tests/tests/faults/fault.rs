@@ -120,6 +120,10 @@ faults! {
     QuantizeFirstGroupScale => ["quantize/formats"];
     QuantizeZeroPointHigh => ["quantize/formats", "quantize/known"];
     QuantizeBatchVariant => ["invariance/quantize"];
+    RotateUnscaled => ["quantize/rotate"];
+    RotateHalfBlocks => ["quantize/rotate"];
+    RotateFirstBlockOnly => ["quantize/rotate"];
+    RotateBatchVariant => ["invariance/quantize"];
     NormEpsOutside => ["norm/extremes"];
     NormTail => ["norm/edges"];
     NormOnePass => ["norm/extremes"];

@@ -8,7 +8,9 @@ use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
     linear::ActivationFormat,
-    quantize::{Quantize, QuantizeArgs, QuantizeOut, QuantizeSpec, Rotation, ScaleSource},
+    quantize::{
+        Quantize, QuantizeArgs, QuantizeOut, QuantizeSpec, RotateArgs, RotateSpec, Rotation, ScaleSource,
+    },
 };
 use halite_parity::{
     oracle::quantize::{asymmetric_by_the_letter, by_the_letter, known_by_the_letter, prepared, smoothed},
@@ -22,6 +24,34 @@ impl Quantize for Exact {
 
     fn quantize_workspace(&self, _: &QuantizeSpec, _: usize, _: usize) -> u64 {
         0
+    }
+
+    fn rotate_supports(&self, _: &RotateSpec) -> Support {
+        Support::Native
+    }
+
+    fn rotate(&self, _: &mut Queue, args: Checked<RotateArgs<'_, Self>>) -> Result<()> {
+        let (mut block, columns) = (args.spec.block, args.x.dims()[1]);
+        if self.has(Fault::RotateHalfBlocks) {
+            block = block.div_ceil(2);
+        }
+        let x = read(args.x);
+        let bounds: Vec<Bound> = x.iter().map(|&x| Bound::exact(x)).collect();
+        let y = prepared(&bounds, columns, None, &[], Some(block));
+        let mut y: Vec<f64> = y.into_iter().map(|y| y.value).collect();
+        if self.has(Fault::RotateUnscaled) {
+            y.iter_mut().for_each(|y| *y *= (block as f64).sqrt());
+        }
+        if self.has(Fault::RotateFirstBlockOnly) {
+            for (row, x) in y.chunks_mut(columns.max(1)).zip(x.chunks(columns.max(1))) {
+                row.iter_mut().zip(x).skip(block).for_each(|(y, x)| *y = *x);
+            }
+        }
+        if self.has(Fault::RotateBatchVariant) && args.x.dims()[0] > 4 {
+            y.iter_mut().for_each(|y| *y *= 1.0 + 1e-6);
+        }
+        write(args.out, y);
+        Ok(())
     }
 
     fn quantize(&self, _: &mut Queue, args: Checked<QuantizeArgs<'_, Self>>) -> Result<()> {

@@ -2,10 +2,11 @@
 //! compute.
 //!
 //! `prepare` is what happens to a row before; `rows` takes rows to integers, whatever they come from; `row` is one row of
-//! them; `into` cuts the outputs into tasks.
+//! them; `into` cuts the outputs into tasks; `rotate` is the rotation alone.
 
 mod into;
 mod prepare;
+mod rotate;
 mod row;
 mod rows;
 
@@ -21,7 +22,7 @@ use crate::{
 use halite_hal::{Element, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    quantize::{Quantize, QuantizeArgs, QuantizeSpec, ScaleSource},
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec, RotateArgs, RotateSpec, ScaleSource},
 };
 use into::{Origin, buffered, flip};
 use row::Steps;
@@ -52,6 +53,15 @@ impl Quantize for Cpu {
                 self.tier().run(QuantizeRows { x, rows, first, count, target });
             })
         })
+    }
+
+    fn rotate_supports(&self, spec: &RotateSpec) -> Support {
+        crate::float_only(spec.dtype)
+    }
+
+    fn rotate(&self, _stream: &mut CpuStream, args: Checked<RotateArgs<'_, Self>>) -> Result<()> {
+        self.rotate_supports(args.spec).require("rotate", self, args.spec)?;
+        with_float!(args.spec.dtype, Float => rotate::rows::<Float>(self, &args))
     }
 }
 
