@@ -1,15 +1,12 @@
 //! Linear layers: W8A8 with quantisation of F32 activations, and F32, over the shapes of a small and a 7B model.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
+use halite_bench::{Bench, Group, Work, check_first, cold_copies, for_each_device, values};
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{Backend, linear::*, quantize::*};
 
 const SHAPES: [(usize, usize); 3] = [(1536, 576), (576, 1536), (4096, 4096)];
 const ROWS: [usize; 4] = [1, 8, 128, 512];
-
-/// Weights that are used in turn, so that a decode step finds them as cold as a model's layers would be.
-const COLD_BYTES: usize = 256 << 20;
 
 struct Linears;
 
@@ -47,7 +44,7 @@ fn measure<B: Backend>(
         HostWeights::F32(&data)
     };
     let bytes = n * k * if int8 { 1 } else { 4 };
-    let copies = if rows <= 8 { COLD_BYTES.div_ceil(bytes).min(64) } else { 1 };
+    let copies = if rows <= 8 { cold_copies(bytes) } else { 1 };
     let weights = (0..copies)
         .map(|_| device.linear_pack(&mut stream, host.check(&spec)?))
         .collect::<Result<Vec<_>>>()?;

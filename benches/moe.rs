@@ -1,7 +1,7 @@
 //! A mixture of experts: routing, and the experts of a step in one call, for decode and prefill.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
+use halite_bench::{Bench, Group, Work, check_first, cold_copies, for_each_device, values};
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{Backend, activation::Activation, linear::*, moe::*};
 
@@ -62,12 +62,15 @@ fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: b
         };
         device.linear_pack(stream, host.check(spec)?)
     };
-    let gate_up = (0..EXPERTS).map(|_| pack(&gate_up_spec)).collect::<Result<Vec<_>>>()?;
-    let down = (0..EXPERTS).map(|_| pack(&down_spec)).collect::<Result<Vec<_>>>()?;
-    let weights = ExpertWeights::new(&gate_up, &down);
+    let bytes = 3 * HIDDEN * INTERMEDIATE * if int8 { 1 } else { 4 };
+    let layers = if tokens == 1 { cold_copies(EXPERTS * bytes) } else { 1 };
+    let gate_up = (0..layers * EXPERTS).map(|_| pack(&gate_up_spec)).collect::<Result<Vec<_>>>()?;
+    let down = (0..layers * EXPERTS).map(|_| pack(&down_spec)).collect::<Result<Vec<_>>>()?;
+    let both = gate_up.chunks(EXPERTS).zip(down.chunks(EXPERTS));
+    let layers: Vec<_> = both.map(|(gate_up, down)| ExpertWeights::new(gate_up, down)).collect();
     let network = FeedForward::new(gate_up_spec, down_spec);
     let plan = device.moe_plan(&ExpertsSpec::new(LocalExperts::all(EXPERTS), TOP_K, network), tokens)?;
-    stream.reserve(device.moe_workspace(&plan, weights, None))?;
+    stream.reserve(device.moe_workspace(&plan, layers[0], None))?;
 
     let x_data: Vec<f32> = values(HIDDEN).repeat(tokens);
     let x = Tensor::from_slice(stream, &x_data, &[tokens, HIDDEN])?;
@@ -76,20 +79,20 @@ fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: b
     let ids = Tensor::from_slice(stream, &chosen, &[tokens, TOP_K])?;
     let shares = Tensor::from_slice(stream, &vec![1.0 / TOP_K as f32; tokens * TOP_K], &[tokens, TOP_K])?;
     let out = Tensor::new(device, DType::F32, &[tokens, HIDDEN])?;
-    let mut step = || -> Result<()> {
+    let mut step = |experts| -> Result<()> {
         let args = ExpertsArgs {
             plan: &plan,
             x: &x,
             ids: &ids,
             weights: &shares,
-            experts: weights,
+            experts,
             shared: None,
             residual: None,
             out: &out,
         };
         device.moe(stream, args.check()?)
     };
-    step()?;
+    step(layers[0])?;
     let (first, second) = (values(2 * INTERMEDIATE * HIDDEN), values(HIDDEN * INTERMEDIATE));
     let dot = |w: &[f32], x: &[f32]| w.iter().zip(x).map(|(w, x)| f64::from(w * x)).sum::<f64>();
     let inner: Vec<f32> = (0..INTERMEDIATE)
@@ -103,15 +106,19 @@ fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: b
     let tolerance = if int8 { 0.05 * size * (INTERMEDIATE as f64).sqrt() } else { 1e-4 * size };
     check_first(&out.to_vec::<f32>(&mut device.stream()?)?, dot(&second[..INTERMEDIATE], &inner), tolerance);
 
-    let weights = 3 * HIDDEN * INTERMEDIATE;
     let format = if int8 { "W8A8" } else { "F32" };
-    let products = (tokens * TOP_K * weights) as u64;
+    let products = (tokens * TOP_K * 3 * HIDDEN * INTERMEDIATE) as u64;
+    let moved = TOP_K * bytes;
     let work = match (tokens, int8) {
-        (1, _) => Work::bytes((TOP_K * weights * if int8 { 1 } else { 4 }) as u64),
+        (1, _) => Work::Bytes { moved: moved as u64, resident: (moved * layers.len()) as u64 },
         (_, true) => Work::Int8(products),
         (_, false) => Work::F32(products),
     };
-    group.measure(&format!("experts/{tokens}x{TOP_K}of{EXPERTS}/{format}"), work, step)
+    let mut turn = 0;
+    group.measure(&format!("experts/{tokens}x{TOP_K}of{EXPERTS}/{format}"), work, || {
+        turn = (turn + 1) % layers.len();
+        step(layers[turn])
+    })
 }
 
 fn moe(criterion: &mut Criterion) {

@@ -54,6 +54,15 @@ fn run<T: Bench>(criterion: &mut Criterion, bench: &T, name: &str, device: &impl
     }
 }
 
+/// Weights and caches that are used in turn: more than a cache holds, so that a decode step finds them as cold as a model's
+/// layers would be.
+const COLD_BYTES: usize = 256 << 20;
+
+/// How many sets of `bytes` make each cold when its turn comes; no more than 64, which small ones are cold enough with.
+pub fn cold_copies(bytes: usize) -> usize {
+    COLD_BYTES.div_ceil(bytes.max(1)).clamp(1, 64)
+}
+
 /// Values in [-1, 1), the same in every run.
 pub fn values(count: usize) -> Vec<f32> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
