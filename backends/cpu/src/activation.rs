@@ -1,6 +1,7 @@
 //! Functions of one element and gated linear units, as an operator of their own.
 
 use crate::{
+    cost,
     device::Cpu,
     quantize::{Call, fused_supports},
     row::{FloatRows, Row, Target},
@@ -46,7 +47,7 @@ impl ActivationOps for Cpu {
                     let mut out = write::<Float>(out)?;
                     let layout = out.rows;
                     let columns = layout.columns;
-                    let per_task = self.team().units_per_task(layout.outer, columns);
+                    let per_task = self.team().units_per_task(layout.outer, cost::activated(columns));
                     let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
                     self.team().each(tasks, |(task, out)| {
                         let (first, count) = (task * per_task, per_task.min(layout.outer - task * per_task));
@@ -61,7 +62,7 @@ impl ActivationOps for Cpu {
                     let bytes = self.fused_workspace(spec, rows, columns);
                     let scratch = stream.scratch_floats("activation", bytes)?;
                     let call = Call { spec, out, scratch, shape: [rows, 1, columns] };
-                    self.rows_to_integers::<f32>(call, 2 * columns, |first, count, target| {
+                    self.rows_to_integers::<f32>(call, cost::activated_to_int8(columns), |first, count, target| {
                         self.tier().run(ActivateRows { input, first, count, columns, target });
                     })
                 }

@@ -39,13 +39,8 @@ pub(crate) struct Groups<'a> {
 impl Cpu {
     /// One group after the other: each is shared by all threads across its columns, however few rows it has.
     pub(crate) fn groups(&self, stream: &mut CpuStream, groups: Groups<'_>) -> Result<()> {
-        let rows = groups.out.dims()[0];
-        let clamped = |offset: i32, least: usize| usize::try_from(offset).unwrap_or(0).min(rows).max(least);
-        let Some((&first, ends)) = groups.offsets.split_first() else { return Ok(()) };
-        let mut start = clamped(first, 0);
-        for (group, (weights, &end)) in groups.weights.iter().zip(ends).enumerate() {
-            let range = start..clamped(end, start);
-            start = range.end;
+        let ranges = ranges(groups.offsets, groups.out.dims()[0]);
+        for (group, (weights, range)) in groups.weights.iter().zip(ranges).enumerate() {
             if range.is_empty() {
                 continue;
             }
@@ -61,6 +56,17 @@ impl Cpu {
         }
         Ok(())
     }
+}
+
+/// The rows of each group, of `rows` in all, whatever the offsets are.
+fn ranges(offsets: &[i32], rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let clamped = move |offset: i32, least: usize| usize::try_from(offset).unwrap_or(0).min(rows).max(least);
+    let mut start = offsets.first().map_or(0, |&first| clamped(first, 0));
+    offsets.iter().skip(1).map(move |&end| {
+        let range = start..clamped(end, start);
+        start = range.end;
+        range
+    })
 }
 
 /// Rows of a linear layer's input, as tensors of their own.
@@ -113,6 +119,29 @@ impl RowMemory {
                 (quantized.zero_points, quantized.outliers) = (zero_points.as_ref(), outliers.as_ref());
                 Activations::Quantized(quantized)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_choose_the_rows_of_each_group() {
+        for (offsets, rows, expected) in [
+            (&[][..], 3, &[][..]),
+            (&[0], 3, &[]),
+            (&[0, 0, 1, 3], 3, &[(0, 0), (0, 1), (1, 3)]),
+            // Rows before the first offset and after the last belong to no group.
+            (&[1, 2], 3, &[(1, 2)]),
+            // Each counts as at least the one before it and at most the number of rows.
+            (&[-5, 2, 1, 9, i32::MIN, i32::MAX], 3, &[(0, 2), (2, 2), (2, 3), (3, 3), (3, 3)]),
+            (&[7, 9], 3, &[(3, 3)]),
+            (&[0, 1], 0, &[(0, 0)]),
+        ] {
+            let chosen: Vec<_> = ranges(offsets, rows).map(|range| (range.start, range.end)).collect();
+            assert_eq!(chosen, expected, "{offsets:?} of {rows} rows");
         }
     }
 }

@@ -22,6 +22,7 @@ mod attention;
 mod buffer;
 mod cache;
 mod collectives;
+mod cost;
 mod device;
 mod embedding;
 mod grouped;

@@ -1,6 +1,7 @@
 //! RMS and layer norm, with a residual before or after and the quantisation after.
 
 use crate::{
+    cost,
     device::Cpu,
     quantize::{Call, fused_supports},
     row::{FloatRows, Row, StoredRow, Target, sum_of},
@@ -119,7 +120,7 @@ impl Cpu {
         after: Option<(&[T], Rows)>,
         (out, scratch): (&NormOut<'_, Cpu>, &mut [f32]),
     ) -> Result<()> {
-        let nanoseconds = rows.inner * rows.columns / 2;
+        let nanoseconds = cost::normalized(rows.inner, rows.columns);
         match out {
             NormOut::Float(out) => {
                 let mut out = write::<T>(out)?;

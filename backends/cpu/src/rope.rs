@@ -5,6 +5,7 @@ use crate::{
         Kind,
         write::{self, HeadRows, Place},
     },
+    cost,
     device::Cpu,
     room::room_for,
     row::Row,
@@ -142,7 +143,7 @@ impl Cpu {
         with_float!(plan.spec.dtype, Float => {
             let mut x = lend::<Float>(x)?;
             let (rows, pairs, style) = (x.rows, plan.pairs(), plan.spec.style);
-            let per_task = self.team().units_per_task(rows.outer, rows.inner * rows.columns / 4);
+            let per_task = self.team().units_per_task(rows.outer, cost::turned(rows.inner, rows.columns));
             let tasks =
                 x.data().chunks_mut(rows.outer_stride * per_task).zip(plan.cos_sin.chunks(2 * pairs * per_task));
             self.team().each(tasks, |(x, cos_sin)| {

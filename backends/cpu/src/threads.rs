@@ -41,20 +41,13 @@ impl Threads {
 
     /// How many of `units` go into one task, so that a task is worth claiming and every thread finds a few.
     ///
-    /// `nanoseconds` is a unit's work, roughly. A fork to workers that are awake takes under 1 µs, so below a few µs a
-    /// task costs more than it saves.
+    /// `nanoseconds` is a unit's work, roughly: see [`cost`](crate::cost).
     pub(crate) fn units_per_task(&self, units: usize, nanoseconds: usize) -> usize {
-        const WORTH_FORKING: usize = 2_000;
-        if self.count == 1 || units.saturating_mul(nanoseconds) < 2 * WORTH_FORKING {
-            return units.max(1);
-        }
-        let fair = units.div_ceil(self.most_tasks(usize::MAX));
-        fair.max(WORTH_FORKING.div_ceil(nanoseconds.max(1))).max(1)
+        units_per_task(self.count, units, nanoseconds)
     }
 
     /// The most tasks that [`units_per_task`](Self::units_per_task) makes of `units` or fewer.
     pub(crate) fn most_tasks(&self, units: usize) -> usize {
-        const TASKS_A_THREAD: usize = 4;
         units.min(self.count * TASKS_A_THREAD)
     }
 
@@ -88,6 +81,21 @@ impl Threads {
     }
 }
 
+/// Nanoseconds of a task at least: a fork to workers that are awake takes under 1 µs, so below a few µs a task costs more
+/// than it saves.
+const WORTH_FORKING: usize = 2_000;
+
+/// Tasks that each thread finds, so that one that comes late, or takes longer, costs a quarter of its share at most.
+const TASKS_A_THREAD: usize = 4;
+
+pub(crate) fn units_per_task(threads: usize, units: usize, nanoseconds: usize) -> usize {
+    if threads == 1 || units.saturating_mul(nanoseconds) < 2 * WORTH_FORKING {
+        return units.max(1);
+    }
+    let fair = units.div_ceil(threads * TASKS_A_THREAD);
+    fair.max(WORTH_FORKING.div_ceil(nanoseconds.max(1))).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,10 +127,39 @@ mod tests {
 
     #[test]
     fn small_work_stays_on_the_caller() {
+        for (threads, units, nanoseconds, expected) in [
+            // Nothing, one thread, and one unit.
+            (4, 0, 0, 1),
+            (4, 0, 100, 1),
+            (1, 1000, 10_000, 1000),
+            (4, 1, usize::MAX, 1),
+            // Below 4 µs in all the caller does it alone.
+            (4, 100, 0, 100),
+            (4, 100, 39, 100),
+            (4, 100, 40, 50),
+            (2, 3_999, 1, 3_999),
+            (2, 4_000, 1, 2_000),
+            (2, 4_001, 1, 2_000),
+            // Then a task is 2 µs at least,
+            (2, 100, 41, 49),
+            (4, 100, 285, 8),
+            // until four a thread are longer.
+            (4, 100, 286, 7),
+            (4, 100, 1_999, 7),
+            (2, 100, 1_999, 13),
+            (4, 16, 2_000, 1),
+            (4, 17, 2_000, 2),
+            (4, 1 << 20, 576, 1 << 16),
+            (4, 1 << 20, usize::MAX, 1 << 16),
+            (64, 100, 10_000, 1),
+        ] {
+            let chosen = units_per_task(threads, units, nanoseconds);
+            assert_eq!(chosen, expected, "{units} units of {nanoseconds} ns, {threads} threads");
+            let most = units.min(threads * TASKS_A_THREAD);
+            assert!(units.div_ceil(chosen) <= most, "{units} units in tasks of {chosen}, {threads} threads");
+        }
         let threads = Threads::new(4).unwrap();
-        assert_eq!(threads.units_per_task(100, 30), 100);
-        assert_eq!(threads.units_per_task(0, 100), 1);
-        assert!(threads.units_per_task(1 << 20, 576) < 1 << 20);
-        assert_eq!(threads.units_per_task(1 << 20, usize::MAX), (1usize << 20).div_ceil(16));
+        assert_eq!(threads.units_per_task(100, 40), 50);
+        assert_eq!([0, 1, 15, 16, 17, usize::MAX].map(|units| threads.most_tasks(units)), [0, 1, 15, 16, 16, 16]);
     }
 }

@@ -23,7 +23,6 @@ use crate::{
     row::StoredRow,
     simd::{Isa, Kernel, LANES, first_lanes},
 };
-use halite_kernels::attention::{AttentionCompute, ValueProducts};
 
 /// Bytes of four elements, or positions, of 16 lanes: one line.
 const QUAD: usize = 4 * LANES;
@@ -58,7 +57,7 @@ impl<B: KvBlocks<Element = i8>> Kernel for StageInt8<'_, '_, B> {
             let (_, scales) = part.int8_keys_mut();
             scales[run.at..][..run.len].copy_from_slice(&keys.scales[run.slot..][..run.len]);
             stage_key_bytes(part, keys.elements, run);
-            if part.shape().compute() == (AttentionCompute::Int8 { values: ValueProducts::Int8 }) {
+            if part.shape().int8_values() {
                 let (_, scales) = part.int8_values_mut();
                 scales[run.at..][..run.len].copy_from_slice(&values.scales[run.slot..][..run.len]);
                 stage_value_bytes(part, values.elements, run);

@@ -1,6 +1,7 @@
 //! Partial results made one: two passes over a row's parts, the weights and then their sums.
 
 use crate::{
+    cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat, math},
     view::{Reader, Rows, read, write},
@@ -22,7 +23,8 @@ impl Cpu {
         let mut log_sum_exp = args.log_sum_exp.map(write::<f32>).transpose()?;
         let layout = out.rows;
         let log_layout = log_sum_exp.as_ref().map(|lse| lse.rows);
-        let per_task = self.team().units_per_task(layout.outer, parts.len() * layout.inner * layout.columns);
+        let work = cost::merged(parts.len(), layout.inner, layout.columns);
+        let per_task = self.team().units_per_task(layout.outer, work);
         let outs = out.data().chunks_mut(layout.outer_stride * per_task);
         let mut logs = log_sum_exp.as_mut().map(|lse| {
             let stride = lse.rows.outer_stride;

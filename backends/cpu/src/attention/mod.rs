@@ -1,10 +1,12 @@
 //! Attention over the paged cache.
 //!
 //! A task is one KV head of one sequence and up to [`TASK_ROWS`] query rows. It walks those of the sequence's parts that
-//! a row of it sees from left to right: its `source` fills a part once (`stage` widens what a cache holds), `tile` puts
-//! up to 12 rows at a time against it, `state` is what they know so far. Prefill, chunks and decode take the same path, and which thread takes which task is free.
+//! a row of it sees from left to right: its `source` fills a part once (`choice` is which; `stage` widens what a cache
+//! holds), `tile` puts up to 12 rows at a time against it, `state` is what they know so far. Prefill, chunks and decode take
+//! the same path, and which thread takes which task is free.
 
 mod alibi;
+mod choice;
 mod int8;
 pub(crate) mod latent;
 mod merge;
@@ -26,6 +28,7 @@ use crate::{
     stream::CpuStream,
     view::{Reader, Writer, read, with_float, write},
 };
+use choice::SourceKind;
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
@@ -33,7 +36,7 @@ use halite_kernels::{
         Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionMergeArgs,
         AttentionMergeSpec, AttentionPlan, AttentionSpec, AttentionStep, Mask, ValueProducts,
     },
-    cache::{KvCacheInfo, KvFormat, KvValues},
+    cache::KvFormat,
 };
 use latent::LatentLayer;
 pub use plan::CpuAttentionPlan;
@@ -110,21 +113,21 @@ impl Attention for Cpu {
         let AttentionArgs { q, out, sinks, log_sum_exp, .. } = *args;
         let rows = QueryRows { q, out, sinks, log_sum_exp };
         let (cache, n) = (args.cache, args.layer);
-        if cache.spec().values == KvValues::KeyPrefix {
-            let (memory, bytes) = cache.elements(Kind::Keys, n);
-            let memory = memory.read(bytes)?;
-            return with_float!(cache.spec().format.element(), Element => {
-                let layer = LatentLayer::<Element>::new(cache, bytemuck::cast_slice(&memory));
-                self.attend("attention", stream, args.plan, &layer, rows)
-            });
-        }
-        let guarded = Guarded::new(args.cache, args.layer)?;
-        match args.plan.spec.compute {
-            AttentionCompute::Int8 { .. } => {
-                self.attend("attention", stream, args.plan, &Int8Layer(guarded.layer()), rows)
+        let guarded = || Guarded::new(cache, n);
+        match SourceKind::of(&args.plan.spec) {
+            SourceKind::Latent(dtype) => {
+                let (memory, bytes) = cache.elements(Kind::Keys, n);
+                let memory = memory.read(bytes)?;
+                with_float!(dtype, Element => {
+                    let layer = LatentLayer::<Element>::new(cache, bytemuck::cast_slice(&memory));
+                    self.attend("attention", stream, args.plan, &layer, rows)
+                })
             }
-            _ => with_stored!(args.plan.spec.kv.format, Element => {
-                self.attend("attention", stream, args.plan, &guarded.layer::<Element>(), rows)
+            SourceKind::Bytes => {
+                self.attend("attention", stream, args.plan, &Int8Layer(guarded()?.layer()), rows)
+            }
+            SourceKind::Widened(format) => with_stored!(format, Element => {
+                self.attend("attention", stream, args.plan, &guarded()?.layer::<Element>(), rows)
             }),
         }
     }

@@ -27,6 +27,13 @@ pub(crate) struct TaskCut {
     pub(crate) staging: usize,
 }
 
+impl TaskCut {
+    /// Query tokens of a task, where `group` query heads share a KV head: one at least, however many rows it has.
+    fn tokens(self, group: usize) -> usize {
+        (self.rows / group).max(1)
+    }
+}
+
 /// Query tokens of one sequence, for one KV head.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
@@ -68,7 +75,7 @@ impl CpuAttentionPlan {
     }
 
     fn task_tokens(&self) -> usize {
-        (self.cut.rows / self.spec.group()).max(1)
+        self.cut.tokens(self.spec.group())
     }
 
     /// What the tokens of a task see.
@@ -127,3 +134,7 @@ impl CpuAttentionPlan {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -5,9 +5,9 @@
 //! position are never read, nor are groups of positions before the first that a row sees.
 
 use super::state::Line;
-use super::{int8, stored::StoredKv};
+use super::{choice::Products, int8, stored::StoredKv};
 use crate::simd::{Isa, Kernel, LANES, StoredFloat};
-use halite_kernels::attention::{AttentionCompute, ValueProducts};
+use halite_kernels::attention::AttentionCompute;
 use std::ops::Range;
 
 /// The longest part.
@@ -40,7 +40,7 @@ pub(crate) struct PartShape {
     head_dim: usize,
     v_dim: usize,
     positions: usize,
-    compute: AttentionCompute,
+    products: Products,
 }
 
 impl PartShape {
@@ -54,30 +54,30 @@ impl PartShape {
             positions > 0 && positions <= MAX_PART && positions.is_multiple_of(LANES),
             "parts of {positions} positions"
         );
-        Self { head_dim, v_dim, positions, compute: AttentionCompute::Float }
+        Self { head_dim, v_dim, positions, products: Products::Floats }
     }
 
     /// For another arithmetic, one that the backend supports.
     pub(crate) fn with_compute(self, compute: AttentionCompute) -> Self {
-        Self { compute, ..self }
+        Self { products: Products::of(compute), ..self }
     }
 
     /// The arithmetic that the part is laid out for.
-    pub(crate) fn compute(&self) -> AttentionCompute {
-        self.compute
+    pub(super) fn products(&self) -> Products {
+        self.products
     }
 
     /// Elements from a query to the next in scratch.
     pub(crate) fn query_stride(&self) -> usize {
-        match self.compute {
-            AttentionCompute::Int8 { .. } => int8::query_stride(self.head_dim),
-            _ => self.head_dim,
+        match self.products {
+            Products::Floats => self.head_dim,
+            Products::Int8Scores | Products::Int8 => int8::query_stride(self.head_dim),
         }
     }
 
     /// Whether values are weighted as bytes.
     pub(crate) fn int8_values(&self) -> bool {
-        self.compute == AttentionCompute::Int8 { values: ValueProducts::Int8 }
+        self.products == Products::Int8
     }
 
     /// Elements of a query or key.
@@ -103,11 +103,11 @@ impl PartShape {
     /// Lines for the keys. The tile reads groups of 16 positions in pairs, so there is an even number of groups.
     fn key_lines(&self) -> usize {
         let groups = (self.positions / LANES).next_multiple_of(2);
-        match self.compute {
-            AttentionCompute::Int8 { .. } => {
+        match self.products {
+            Products::Floats => groups.saturating_mul(self.head_dim),
+            Products::Int8Scores | Products::Int8 => {
                 groups.saturating_mul(self.head_dim.div_ceil(4)).saturating_add(self.scale_lines())
             }
-            _ => groups.saturating_mul(self.head_dim),
         }
     }
 
@@ -275,6 +275,29 @@ pub(super) fn runs(
     })
 }
 
+/// How some positions get into the lanes of a group of 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    /// The whole vector, so that lanes which no later run writes are zero; all 16 are there, or those missing read as zero.
+    FromTheFirst,
+    /// These lanes only, as a partial vector.
+    Within,
+    /// Blocks of a few positions: a partial vector costs more than its elements.
+    OneByOne,
+}
+
+impl Fill {
+    /// For `len` positions, 1 to 16, from `lane` on.
+    #[inline(always)]
+    const fn of(lane: usize, len: usize) -> Self {
+        match (lane, len) {
+            (0, _) => Fill::FromTheFirst,
+            (_, 0..4) => Fill::OneByOne,
+            _ => Fill::Within,
+        }
+    }
+}
+
 #[inline(always)]
 fn stage_keys<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_, T>, run: Run) {
     let head_dim = part.shape.head_dim;
@@ -286,20 +309,20 @@ fn stage_keys<I: Isa, T: StoredKv>(isa: I, part: &mut Part<'_>, block: Stored<'_
         let slots = run.slot + done..run.slot + done + len;
         let scales = T::slot_scales(isa, block.scales, slots.clone());
         let (to, _) = part.keys[group * head_dim * LANES..][..head_dim * LANES].as_chunks_mut::<LANES>();
+        let fill = Fill::of(lane, len);
         for (to, from) in to.iter_mut().zip(rows.clone()) {
             let from = &from[slots.clone()];
-            if len < 4 && lane > 0 {
-                // Blocks of a few positions: a partial vector costs more than its elements.
-                for (i, (to, &x)) in to[lane..].iter_mut().zip(from).enumerate() {
-                    *to = x.widen(block.scales, slots.start + i);
+            match (fill, from.first_chunk()) {
+                (Fill::OneByOne, _) => {
+                    for (i, (to, &x)) in to[lane..].iter_mut().zip(from).enumerate() {
+                        *to = x.widen(block.scales, slots.start + i);
+                    }
                 }
-            } else if let Some(from) = from.first_chunk() {
-                isa.store(T::load(isa, from, scales), to);
-            } else if lane == 0 {
-                // The whole vector, so that lanes which no later run writes are zero.
-                isa.store(T::load_partial(isa, from, scales), to);
-            } else {
-                isa.store_partial(T::load_partial(isa, from, scales), &mut to[lane..lane + len]);
+                (_, Some(from)) => isa.store(T::load(isa, from, scales), to),
+                (Fill::FromTheFirst, None) => isa.store(T::load_partial(isa, from, scales), to),
+                (Fill::Within, None) => {
+                    isa.store_partial(T::load_partial(isa, from, scales), &mut to[lane..lane + len]);
+                }
             }
         }
         done += len;

@@ -9,6 +9,7 @@ use crate::{
     attention::sequence::Sequence,
     simd::{Tier, random::Random},
 };
+use halite_kernels::attention::ValueProducts;
 
 /// What a part must hold of positions from `start` on, but for those that were left out.
 fn check(tier: Tier, s: &Sequence, part: &Part<'_>, start: usize, places: Range<usize>, what: &str) {
@@ -161,4 +162,46 @@ fn queries_widen() {
 #[should_panic(expected = "parts of 40 positions")]
 fn parts_are_whole_vectors() {
     PartShape::new(64, 64, 40);
+}
+
+#[test]
+fn lanes_are_filled_by_where_they_begin_and_how_many_they_are() {
+    for (lane, len, expected) in [
+        (0, 1, Fill::FromTheFirst),
+        (0, 3, Fill::FromTheFirst),
+        (0, 15, Fill::FromTheFirst),
+        (0, 16, Fill::FromTheFirst),
+        (1, 1, Fill::OneByOne),
+        (1, 3, Fill::OneByOne),
+        (1, 4, Fill::Within),
+        (1, 15, Fill::Within),
+        (13, 3, Fill::OneByOne),
+        (12, 4, Fill::Within),
+        (15, 1, Fill::OneByOne),
+    ] {
+        assert_eq!(Fill::of(lane, len), expected, "{len} from lane {lane}");
+    }
+}
+
+#[test]
+fn arithmetic_and_sizes_choose_the_layout_of_a_part() {
+    let (scores, both) = (ValueProducts::Float, ValueProducts::Int8);
+    let int8 = |values| AttentionCompute::Int8 { values };
+    // Elements of a query, lines of keys and of values.
+    for (head_dim, v_dim, positions, compute, expected) in [
+        (64, 64, 256, AttentionCompute::Float, (64, 16 * 64, 2 * 256 * 2)),
+        // An even number of groups, and whole chunks of values.
+        (64, 1, 16, AttentionCompute::Float, (64, 2 * 64, 16 * 2)),
+        (64, 32, 48, AttentionCompute::Float, (64, 4 * 64, 48 * 2)),
+        (64, 33, 48, AttentionCompute::Float, (64, 4 * 64, 2 * 48 * 2)),
+        // Four bytes in the place of a float, and a scale a position; a query's scale and sum.
+        (64, 64, 256, int8(scores), (18, 16 * 16 + 16, 2 * 256 * 2)),
+        (65, 64, 256, int8(scores), (19, 16 * 17 + 16, 2 * 256 * 2)),
+        (64, 64, 256, int8(both), (18, 16 * 16 + 16, 2 * 64 * 2 + 16)),
+        (1, 1, 16, int8(both), (3, 2 + 1, 4 * 2 + 1)),
+    ] {
+        let shape = PartShape::new(head_dim, v_dim, positions).with_compute(compute);
+        let chosen = (shape.query_stride(), shape.key_lines(), shape.value_lines());
+        assert_eq!(chosen, expected, "{shape:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     alibi::Alibi,
+    choice::Products,
     int8,
     plan::Task,
     source::{Piece, Source, Staged, pieces},
@@ -15,7 +16,7 @@ use crate::{
     simd::{Isa, Kernel},
     view::Rows,
 };
-use halite_kernels::attention::{AttentionCompute, AttentionSpec};
+use halite_kernels::attention::AttentionSpec;
 use std::ops::Range;
 
 /// Sizes of a task's scratch memory.
@@ -63,6 +64,11 @@ impl TaskShape {
     }
 }
 
+/// The rows of each tile of a task: as many as a tile holds, and what is left.
+fn tiles(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(MAX_ROWS).map(move |start| start..rows.min(start + MAX_ROWS))
+}
+
 /// Runs a task.
 pub(super) struct Attend<'a, 'o, S> {
     pub(super) spec: &'a AttentionSpec,
@@ -105,9 +111,9 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
         for (row, to) in queries.chunks_mut(stride).enumerate().take(rows) {
             let start = self.q_rows.start(self.task.tokens.start + row / group, self.query_head(row));
             let q = &self.q[start..start + head_dim];
-            match self.spec.compute {
-                AttentionCompute::Int8 { .. } => int8::stage_query(isa, q, to),
-                _ => stage_query(isa, q, to),
+            match shape.part.products() {
+                Products::Floats => stage_query(isa, q, to),
+                Products::Int8Scores | Products::Int8 => int8::stage_query(isa, q, to),
             }
         }
         for (tile, lines) in self.tiles(states) {
@@ -189,7 +195,7 @@ impl<S: Source> Attend<'_, '_, S> {
     ) -> impl Iterator<Item = (Range<usize>, &'l mut [Line])> + use<'l, S> {
         let rows = self.task.tokens.len() * self.spec.group();
         let lines = states.chunks_mut(self.shape.state_lines());
-        (0..rows).step_by(MAX_ROWS).map(move |start| start..rows.min(start + MAX_ROWS)).zip(lines)
+        tiles(rows).zip(lines)
     }
 
     #[inline(always)]
@@ -207,5 +213,26 @@ impl<S: Source> Attend<'_, '_, S> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_cut_into_tiles_of_12() {
+        for (rows, expected) in [
+            (0, &[][..]),
+            (1, &[1]),
+            (11, &[11]),
+            (12, &[12]),
+            (13, &[12, 1]),
+            (24, &[12, 12]),
+            (25, &[12, 12, 1]),
+        ] {
+            assert_eq!(tiles(rows).map(|tile| tile.len()).collect::<Vec<_>>(), expected, "{rows} rows");
+        }
+        assert_eq!(tiles(192).count(), 16, "of a whole task");
     }
 }

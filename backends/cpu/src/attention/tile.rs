@@ -15,13 +15,13 @@ use std::ops::Range;
 
 use super::{
     alibi::{Alibi, Bias},
+    choice::Products,
     int8,
     stage::{CHUNK, MAX_PART, Part},
     state::{Factors, Line, MAX_ROWS, State},
     visible::PartLanes,
 };
 use crate::simd::{Isa, Kernel, LANES, Mask, SoftCap, first_lanes, math};
-use halite_kernels::attention::AttentionCompute;
 
 /// Elements from a row's scores to the next row's: a constant, so that all rows are reached from one pointer, and not
 /// a power of two, so that they do not share cache sets.
@@ -78,6 +78,19 @@ impl Kernel for PartTile<'_, '_> {
     }
 }
 
+/// How many times 32 positions or value columns a tile takes at once: few rows take twice as many, since a chain of
+/// multiply-adds alone waits for itself.
+const fn wide(rows: usize) -> usize {
+    if rows <= 3 { 2 } else { 1 }
+}
+
+/// The tiles that are compiled, by their rows, handed to another macro.
+macro_rules! tiles {
+    ($use:ident) => {
+        $use!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+    };
+}
+
 impl PartTile<'_, '_> {
     /// For use inside another kernel.
     ///
@@ -93,19 +106,19 @@ impl PartTile<'_, '_> {
         assert!(self.gaps.is_none_or(|gaps| gaps.lanes.len() == rows));
         let Some(span) = span(self.visible, self.gaps) else { return };
         macro_rules! call {
-            ($($rows:literal x $wide:literal),*) => {
+            ($($rows:literal),*) => {
                 match rows {
-                    $($rows => isa.call(Body::<$rows, $wide> { span, tile: self }),)*
+                    $($rows => isa.call(Body::<$rows, { wide($rows) }> { span, tile: self }),)*
                     _ => {}
                 }
             };
         }
-        // Few rows take twice the columns at once, since a chain of multiply-adds alone waits for itself.
-        call!(1 x 2, 2 x 2, 3 x 2, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1);
+        tiles!(call);
     }
 }
 
 /// Positions that some row sees: from the first to the last.
+#[derive(Debug, PartialEq, Eq)]
 struct Span {
     any: Range<usize>,
     /// Positions that every row sees which sees any; empty where there are none.
@@ -158,11 +171,11 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         let scores: &mut [f32] = bytemuck::cast_slice_mut(&mut scores[..SCORE_LINES]);
         let groups = span.any.start / LANES..span.any.end.div_ceil(LANES);
 
-        match part.shape().compute() {
-            AttentionCompute::Int8 { .. } => {
+        match part.shape().products() {
+            Products::Floats => dot_all::<I, ROWS, WIDE>(isa, part, queries, scale, groups, scores),
+            Products::Int8Scores | Products::Int8 => {
                 int8::scores::<I, ROWS>(isa, part, queries, scale, groups, scores);
             }
-            _ => dot_all::<I, ROWS, WIDE>(isa, part, queries, scale, groups, scores),
         }
 
         let (mut m, mut l) = ([f32::NEG_INFINITY; LANES], [0.0; LANES]);

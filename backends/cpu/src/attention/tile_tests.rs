@@ -1,9 +1,11 @@
 //! Attention by parts and tiles against two passes in `f64`, and against itself to the last bit, in every tier.
 
+use super::{Gaps, MAX_ROWS, PartLanes, Span, wide};
 use crate::{
     attention::sequence::{Cut, Row, Sequence, attend},
     simd::{Tier, random::Random},
 };
+use std::ops::Range;
 
 const CUT: Cut = Cut { tile_rows: 12, positions: 32, block_size: 16, apart: false };
 
@@ -255,5 +257,43 @@ fn no_rows_see_anything_in_an_empty_sequence() {
             let got = attend(tier, &s, std::slice::from_ref(&row), 1.0, Cut { apart, ..CUT });
             assert_eq!(got[0], (vec![0.0; 4], f32::NEG_INFINITY), "{tier}");
         }
+    }
+}
+
+macro_rules! listed {
+    ($($rows:literal),*) => { [$($rows),*] };
+}
+
+#[test]
+fn rows_choose_the_tile() {
+    for (rows, expected) in [(1, 2), (2, 2), (3, 2), (4, 1), (5, 1), (11, 1), (12, 1)] {
+        assert_eq!(wide(rows), expected, "{rows} rows");
+    }
+    // Tasks have tiles of 1 to 12 rows, and each of these is compiled.
+    assert!(tiles!(listed).into_iter().eq(1..=MAX_ROWS));
+}
+
+#[test]
+fn what_every_row_sees_goes_without_masks() {
+    let span = |any: Range<usize>, all: Range<usize>| Some(Span { any, all });
+    let one = std::slice::from_ref(&(0..7));
+    for (visible, expected) in [
+        (&[][..], None),
+        (&[0..0, 5..5], None),
+        (&[0..0, 3..9], span(3..9, 3..9)),
+        (one, span(0..7, 0..7)),
+        // A causal tile, a window, and rows that have nothing in common.
+        (&[0..7, 0..8, 0..9], span(0..9, 0..7)),
+        (&[2..7, 3..8], span(2..8, 3..7)),
+        (&[0..3, 3..8], span(0..8, 0..0)),
+        (&[1..3, 5..8], span(1..8, 1..1)),
+    ] {
+        assert_eq!(super::span(visible, None), expected, "{visible:?}");
+    }
+    // From the first position that a row may miss, every position is asked for.
+    let lanes = [PartLanes::default(); 2];
+    for (from, expected) in [(0, 0..0), (1, 0..1), (5, 0..5), (7, 0..7), (8, 0..7)] {
+        let gaps = Some(Gaps { from, lanes: &lanes });
+        assert_eq!(super::span(&[0..7, 0..8], gaps), span(0..8, expected), "from {from}");
     }
 }

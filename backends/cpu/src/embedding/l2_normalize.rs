@@ -1,6 +1,7 @@
 //! Rows of length 1.
 
 use crate::{
+    cost,
     device::Cpu,
     row::{Row, StoredRow, sum_of},
     simd::{Isa, Kernel, LANES, StoredFloat},
@@ -19,7 +20,7 @@ pub(super) fn supports(spec: &L2NormalizeSpec) -> Support {
 pub(super) fn rows<T: StoredFloat + Element>(device: &Cpu, args: &L2NormalizeArgs<'_, Cpu>) -> Result<()> {
     let (x, mut out) = (read::<T>(args.x)?, write::<T>(args.out)?);
     let (rows, layout, x, eps) = (x.rows, out.rows, x.data(), args.spec.eps);
-    let per_task = device.team().units_per_task(layout.outer, layout.columns / 2);
+    let per_task = device.team().units_per_task(layout.outer, cost::normalized(1, layout.columns));
     let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
     device.team().each(tasks, |(task, out)| {
         let first = task * per_task;

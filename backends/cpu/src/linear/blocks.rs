@@ -22,19 +22,38 @@ pub(crate) struct Tile {
     shares: usize,
 }
 
-/// Visits the tiles of `rows` rows of `row_bytes` each against `panels`, so that a group of rows stays in cache while
-/// every panel passes once. Rows are cut into as few tiles as `tile_rows` allows, and those evened out. A tile takes
-/// `panels_per_tile` panels; those left over go one by one.
+/// How a product is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tiling {
+    /// Rows of a tile; of the last one of a group what is left.
+    pub(crate) height: usize,
+    /// Panels of a tile; those left over at the end go one by one.
+    pub(crate) panels: usize,
+    /// Rows that stay in cache while every panel passes once: whole tiles.
+    pub(crate) group: usize,
+}
+
+impl Tiling {
+    /// Of `rows` rows of `row_bytes`: as few tiles as `tile_rows` allows, and those evened out.
+    pub(crate) const fn new(rows: usize, row_bytes: usize, tile_rows: usize, panels: usize) -> Self {
+        let tiles = at_least_one(rows.div_ceil(tile_rows));
+        let height = at_least_one(rows.div_ceil(tiles));
+        let group = at_least_one(GROUP_BYTES / at_least_one(height * row_bytes)) * height;
+        Tiling { height, panels, group }
+    }
+}
+
+const fn at_least_one(n: usize) -> usize {
+    if n == 0 { 1 } else { n }
+}
+
+/// Visits the tiles of `rows` rows against `panels`.
 pub(crate) fn for_each_tile(
+    Tiling { height, panels: panels_per_tile, group }: Tiling,
     rows: usize,
-    row_bytes: usize,
-    tile_rows: usize,
-    panels_per_tile: usize,
     panels: Range<usize>,
     mut visit: impl FnMut(Tile),
 ) {
-    let height = rows.div_ceil(rows.div_ceil(tile_rows).max(1)).max(1);
-    let group = (GROUP_BYTES / (height * row_bytes).max(1)).max(1) * height;
     for start in (0..rows).step_by(group) {
         let end = rows.min(start + group);
         let shares = (end - start).div_ceil(height);
@@ -94,7 +113,7 @@ mod tests {
             for row_bytes in [0, 1, 5000, 1 << 21] {
                 for wide in [1, 2, 4] {
                     let mut seen = vec![0; rows * 7];
-                    for_each_tile(rows, row_bytes, 12, wide, 2..9, |tile| {
+                    for_each_tile(Tiling::new(rows, row_bytes, 12, wide), rows, 2..9, |tile| {
                         assert!(!tile.rows.is_empty() && tile.rows.len() <= 12);
                         assert!(tile.share < tile.shares);
                         assert!(
@@ -116,7 +135,7 @@ mod tests {
     #[test]
     fn tile_heights_are_even() {
         let mut heights = Vec::new();
-        for_each_tile(13, 100, 12, 1, 0..1, |tile| heights.push(tile.rows.len()));
+        for_each_tile(Tiling::new(13, 100, 12, 1), 13, 0..1, |tile| heights.push(tile.rows.len()));
         assert_eq!(heights, [7, 6]);
     }
 }

@@ -10,7 +10,10 @@ use super::{
     pack::{PANEL, Place},
     product::{Product, TileSums},
 };
-use crate::simd::{Isa, LANES};
+use crate::{
+    cost,
+    simd::{Isa, LANES},
+};
 
 /// Rows times weights.
 #[derive(Clone, Copy)]
@@ -35,8 +38,7 @@ impl Product for DequantizedProduct<'_> {
     }
 
     fn panel_cost(&self) -> usize {
-        // 4 bytes or 60 multiply-adds a nanosecond.
-        (self.weights.panel_bytes() / 4).max(self.rows.len() * self.weights.k() * PANEL / 60)
+        cost::dequantized_panel(self.rows.len(), self.weights.k(), self.weights.panel_bytes())
     }
 
     fn place(&self, panel: usize) -> Place {

@@ -4,7 +4,7 @@
 //! and in any batch. BF16 and F16 weights widen to `f32` exactly on their way.
 //!
 //! Tile: up to 12 rows x 32 columns. Few rows take several panels at once, since one chain alone would wait for
-//! itself: a multiply-add takes four cycles and two start in each.
+//! itself.
 
 use std::ops::Range;
 
@@ -14,7 +14,10 @@ use super::{
     pack::{Columns, PANEL, Place, float_panel_len},
     product::{Product, TileSums},
 };
-use crate::simd::{Isa, Kernel, LANES, StoredFloat};
+use crate::{
+    cost,
+    simd::{Isa, Kernel, LANES, StoredFloat},
+};
 
 /// Activations, `[rows][k]` with rows `stride` apart.
 #[derive(Clone, Copy)]
@@ -106,17 +109,11 @@ impl<T: StoredFloat> Product for FloatProduct<'_, T> {
     }
 
     fn panel_cost(&self) -> usize {
-        // 16 bytes or 60 multiply-adds a nanosecond.
-        let products = self.rows.k * PANEL;
-        (products * size_of::<T>() / 16).max(self.rows.rows * products / 60)
+        cost::float_panel(self.rows.rows, self.rows.k, size_of::<T>())
     }
 
     fn panels_per_tile<I: Isa>(&self) -> usize {
-        match self.rows.rows {
-            1 => 4,
-            2 | 3 if I::TILE_ROWS >= 3 => 2,
-            _ => 1,
-        }
+        panels_at_once(self.rows.rows, I::TILE_ROWS)
     }
 
     fn place(&self, panel: usize) -> Place {
@@ -130,6 +127,33 @@ impl<T: StoredFloat> Product for FloatProduct<'_, T> {
         float_tile(isa, &self.rows, panels, tile, sums);
     }
 }
+
+/// Panels of a tile. A multiply-add takes four cycles and two start in each, so eight sums in flight keep a core busy: a
+/// row has two a panel. Tiles of two rows fill the registers of a tier that allows no more.
+pub(super) const fn panels_at_once(rows: usize, tile_rows: usize) -> usize {
+    match rows {
+        1 => 4,
+        2 | 3 if tile_rows >= 3 => 2,
+        _ => 1,
+    }
+}
+
+/// The tiles that are compiled, rows x panels, handed to another macro.
+macro_rules! tiles {
+    ($use:ident) => {
+        $use!(
+            1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
+        )
+    };
+}
+
+#[cfg(test)]
+macro_rules! listed {
+    ($($rows:literal x $panels:literal),*) => { &[$(($rows, $panels)),*] };
+}
+
+#[cfg(test)]
+pub(super) const TILES: &[(usize, usize)] = tiles!(listed);
 
 /// Adds the products of a tile's rows and panels to its sums, by their numbers: `Body<rows, panels>`. The panels are as
 /// long as the rows are: all of K, or the next piece of it, which carries on the same chains.
@@ -148,9 +172,7 @@ pub(super) fn float_tile<I: Isa, T: StoredFloat>(
             }
         };
     }
-    call!(
-        1 x 4, 2 x 2, 3 x 2, 1 x 1, 2 x 1, 3 x 1, 4 x 1, 5 x 1, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1
-    );
+    tiles!(call);
 }
 
 struct Body<'a, T, const ROWS: usize, const PANELS: usize> {

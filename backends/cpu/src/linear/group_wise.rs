@@ -20,7 +20,10 @@ use super::{
     product::{Product, TILE, TileSums},
     scaled::RowScales,
 };
-use crate::simd::{Isa, Kernel, LANES};
+use crate::{
+    cost,
+    simd::{Isa, Kernel, LANES},
+};
 
 /// Signed activations, `[rows][k]` with rows `stride` apart, the sums of their steps and their scales.
 #[derive(Clone, Copy)]
@@ -58,8 +61,7 @@ impl Product for GroupWiseProduct<'_> {
     }
 
     fn panel_cost(&self) -> usize {
-        // 8 bytes or 100 multiply-adds a nanosecond.
-        (self.weights.panel_bytes() / 8).max(self.rows.rows * self.weights.k() * PANEL / 100)
+        cost::group_wise_panel(self.rows.rows, self.weights.k(), self.weights.panel_bytes())
     }
 
     fn place(&self, panel: usize) -> Place {

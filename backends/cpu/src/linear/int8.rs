@@ -20,7 +20,10 @@ use super::{
     product::{Product, TileSums},
     zero_points::{Correct, ZeroPoints},
 };
-use crate::simd::{Isa, Kernel, LANES};
+use crate::{
+    cost,
+    simd::{Isa, Kernel, LANES},
+};
 
 /// Bytes of a panel that four values of K need.
 const QUAD: usize = 4 * PANEL;
@@ -205,9 +208,7 @@ impl Product for Int8Product<'_> {
     }
 
     fn panel_cost(&self) -> usize {
-        // 16 bytes or 300 multiply-adds a nanosecond: what one core of a current server does.
-        let products = self.rows.k * PANEL;
-        (products / 16).max(self.rows.rows * products / 300)
+        cost::int8_panel(self.rows.rows, self.rows.k)
     }
 
     fn place(&self, panel: usize) -> Place {
@@ -218,6 +219,32 @@ impl Product for Int8Product<'_> {
         self.partial_tile(isa, 0..self.rows.k, 0, tile, sums);
     }
 }
+
+/// Sets of accumulators of a tile. Eight or more sums in flight hide the instruction's latency of four cycles at two a
+/// cycle, and a row has two.
+pub(super) const fn sets(rows: usize) -> usize {
+    match rows {
+        1 => 8,
+        2 | 3 => 4,
+        4 | 5 => 2,
+        _ => 1,
+    }
+}
+
+/// The tiles that are compiled, by their rows, handed to another macro.
+macro_rules! tiles {
+    ($use:ident) => {
+        $use!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+    };
+}
+
+#[cfg(test)]
+macro_rules! listed {
+    ($($rows:literal),*) => { &[$($rows),*] };
+}
+
+#[cfg(test)]
+pub(super) const TILES: &[usize] = tiles!(listed);
 
 /// The sums of a tile's rows with one panel, by the number of rows: `Body<rows, accumulator sets>`. The panel is as long
 /// as the rows are: all of K, or a group of it.
@@ -230,17 +257,16 @@ pub(super) fn int8_tile<I: Isa>(
 ) {
     let prefetch = Prefetch::new(panel.as_ptr(), panel.len(), QUAD, tile);
     macro_rules! call {
-        ($($rows:literal x $sets:literal),*) => {
+        ($($rows:literal),*) => {
             match tile.rows.len() {
-                $($rows => isa.call(Body::<$rows, $sets> {
+                $($rows => isa.call(Body::<$rows, { sets($rows) }> {
                     panel, rows, first: tile.rows.start, prefetch, sums,
                 }),)*
                 _ => unreachable!("tiles have 1 to 12 rows"),
             }
         };
     }
-    // Eight or more sums in flight hide the instruction's latency of four cycles at two a cycle.
-    call!(1 x 8, 2 x 4, 3 x 4, 4 x 2, 5 x 2, 6 x 1, 7 x 1, 8 x 1, 9 x 1, 10 x 1, 11 x 1, 12 x 1);
+    tiles!(call);
 }
 
 struct Body<'a, const ROWS: usize, const SETS: usize> {

@@ -2,14 +2,13 @@
 //! multiply-adds, so which rows those are does not change a bit.
 
 use super::{
+    choice::FloatKernel,
     dequantized::DequantizedProduct,
     epilogue::{Epilogue, RowSums},
     float::{FloatProduct, FloatRows, FloatWeights},
     output::OutputRows,
     pack::Place,
-    pack_groups::is_group_wise,
     packed::CpuPacked,
-    stored,
 };
 use crate::{
     device::Cpu,
@@ -138,15 +137,16 @@ impl Cpu {
         let rows = FloatRows::new(hidden.data(), layout.outer, layout.outer_stride, spec.in_features);
         let out = super::rows_of(&mut out);
         let add = |out| AddScaled { scale: adapter.scale, out };
-        if is_group_wise(spec) {
-            self.share(DequantizedProduct { rows, weights: packed.groups(&panels) }, out, add);
-        } else {
-            with_float!(stored(spec), Stored => {
+        match FloatKernel::of(spec) {
+            FloatKernel::Dequantized => {
+                self.share(DequantizedProduct { rows, weights: packed.groups(&panels) }, out, add);
+            }
+            FloatKernel::Stored(dtype) => with_float!(dtype, Stored => {
                 let panels: &[Stored] = bytemuck::cast_slice(&panels);
                 let columns = packed.columns();
                 let weights = FloatWeights::new(panels, spec.weight_rows(), spec.in_features, columns);
                 self.share(FloatProduct::new(rows, weights), out, add);
-            });
+            }),
         }
         Ok(())
     }

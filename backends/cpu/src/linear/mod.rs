@@ -2,11 +2,12 @@
 //!
 //! `packed` and `pack_groups` make the weights' panels; `int8` and `float` multiply tiles of rows with them, `scaled` gives
 //! integer sums their scales, `group_wise` and `dequantized` are for weights whose scales change along K (each a
-//! [`Product`](product::Product)); `finish` and `requantize` are what happens to a tile on its
+//! [`Product`](product::Product)), and `choice` is which of them; `finish` and `requantize` are what happens to a tile on its
 //! way out (each an [`Epilogue`](epilogue::Epilogue)). Tasks share a product by panels, so every number of rows, one
 //! included, uses all threads.
 
 pub(crate) mod blocks;
+mod choice;
 mod dequantized;
 pub(crate) mod epilogue;
 mod finish;
@@ -36,6 +37,7 @@ use crate::{
     stream::CpuStream,
     view::{Reader, Writer, read, with_float, write},
 };
+use choice::{Ending, FloatKernel};
 use dequantized::DequantizedProduct;
 use epilogue::Epilogue;
 use finish::{Arithmetic, Finish};
@@ -46,7 +48,6 @@ use halite_kernels::{
     linear::{Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
 };
 use output::OutputRows;
-use pack_groups::is_group_wise;
 use product::{Multiply, Product};
 use requantize::Requantize;
 use scratch::Sizes;
@@ -120,15 +121,17 @@ impl Cpu {
     fn float_rows(&self, args: &LinearArgs<'_, Cpu>, rows: FloatRows<'_>) -> Result<()> {
         let spec = args.weights.as_ref();
         let panels = args.weights.panels().read(0..args.weights.panels().len())?;
-        if is_group_wise(spec) {
-            return self.finish(args, DequantizedProduct { rows, weights: args.weights.groups(&panels) });
+        match FloatKernel::of(spec) {
+            FloatKernel::Dequantized => {
+                self.finish(args, DequantizedProduct { rows, weights: args.weights.groups(&panels) })
+            }
+            FloatKernel::Stored(dtype) => with_float!(dtype, Stored => {
+                let panels: &[Stored] = bytemuck::cast_slice(&panels);
+                let columns = args.weights.columns();
+                let weights = FloatWeights::new(panels, spec.weight_rows(), spec.in_features, columns);
+                self.finish(args, FloatProduct::new(rows, weights))
+            }),
         }
-        with_float!(stored(spec), Stored => {
-            let panels: &[Stored] = bytemuck::cast_slice(&panels);
-            let columns = args.weights.columns();
-            let weights = FloatWeights::new(panels, spec.weight_rows(), spec.in_features, columns);
-            self.finish(args, FloatProduct::new(rows, weights))
-        })
     }
 
     /// Runs a product and what follows it.
@@ -138,8 +141,8 @@ impl Cpu {
         product: P,
     ) -> Result<()> {
         let output = args.weights.as_ref().output;
-        match output {
-            DType::I8 | DType::U8 => {
+        match Ending::of(output) {
+            Ending::Requantize => {
                 let Some(scale) = args.epilogue.output_scale else {
                     return Err(no_scale());
                 };
@@ -158,7 +161,9 @@ impl Cpu {
                 }
                 Ok(())
             }
-            _ => with_float!(output, Float => self.finish_floats::<Float, P>(args, product)),
+            Ending::Finish(dtype) => {
+                with_float!(dtype, Float => self.finish_floats::<Float, P>(args, product))
+            }
         }
     }
 
@@ -202,15 +207,6 @@ impl Cpu {
 fn no_scale() -> Error {
     let (expected, got) = ("a scale for integers".to_owned(), "none".to_owned());
     Error::Argument { operator: "linear", argument: "output_scale", expected, got }
-}
-
-/// The type in which float weights are stored.
-fn stored(spec: &LinearSpec) -> DType {
-    match spec.weights {
-        WeightFormat::F16 => DType::F16,
-        WeightFormat::Bf16 => DType::Bf16,
-        _ => DType::F32,
-    }
 }
 
 /// A tensor of rows as a matrix to write to.

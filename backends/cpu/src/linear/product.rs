@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    blocks::{Tile, for_each_tile},
+    blocks::{Tile, Tiling, for_each_tile},
     epilogue::{Epilogue, RowSums, Store},
     pack::Place,
 };
@@ -61,20 +61,15 @@ impl<P: Product, E: Epilogue<Sum = P::Sum>> Kernel for Multiply<P, E> {
     fn run<I: Isa>(self, isa: I) {
         let Self { product, panels, mut epilogue } = self;
         let mut sums = [[[P::Sum::default(); LANES]; 2]; TILE];
-        for_each_tile(
-            product.rows(),
-            product.row_bytes(),
-            I::TILE_ROWS,
-            product.panels_per_tile::<I>(),
-            panels,
-            |tile| {
-                product.tile(isa, &tile, &mut sums);
-                let rows = tile.rows.len();
-                for (sums, panel) in sums.chunks_exact(rows).zip(tile.panels) {
-                    let (place, first) = (product.place(panel), tile.rows.start);
-                    isa.call(Store { epilogue: &mut epilogue, first, place, sums });
-                }
-            },
-        );
+        let (rows, wide) = (product.rows(), product.panels_per_tile::<I>());
+        let tiling = Tiling::new(rows, product.row_bytes(), I::TILE_ROWS, wide);
+        for_each_tile(tiling, rows, panels, |tile| {
+            product.tile(isa, &tile, &mut sums);
+            let rows = tile.rows.len();
+            for (sums, panel) in sums.chunks_exact(rows).zip(tile.panels) {
+                let (place, first) = (product.place(panel), tile.rows.start);
+                isa.call(Store { epilogue: &mut epilogue, first, place, sums });
+            }
+        });
     }
 }

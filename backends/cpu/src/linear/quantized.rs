@@ -1,11 +1,11 @@
 //! Products of quantised activations: operands in the form that tiles read.
 
 use super::{
+    choice::{IntegerKernel, ScaleKind},
     epilogue::Int8ToI32,
     group_wise::{GroupWiseProduct, GroupWiseRows},
     int8::{Int8Product, Int8Rows, Int8Weights, SumRows},
     outliers::Outliers,
-    pack_groups::is_group_wise,
     rows_of,
     scaled::{RowScales, Scaled},
     scratch::Sizes,
@@ -57,16 +57,15 @@ impl Cpu {
 
         let panels = packed.panels().read(0..packed.panels().len())?;
         let scales = read::<f32>(x.scales)?;
-        let a_scale = match (format, scales.data()) {
-            (ActivationFormat::Int8PerGroup { size }, values) => {
+        let a_scale = match (ScaleKind::of(format), scales.data()) {
+            (ScaleKind::Group(size), values) => {
                 RowScales::PerGroup { scales: values, stride: scales.rows.outer_stride, size }
             }
-            (ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_), &[scale]) => {
-                RowScales::One(scale)
-            }
+            (ScaleKind::All, &[scale]) => RowScales::One(scale),
             (_, values) => RowScales::PerRow(values),
         };
-        if is_group_wise(spec) {
+        let kernel = IntegerKernel::of(spec);
+        if kernel == IntegerKernel::GroupWise {
             let rows = GroupWiseRows { values, rows, stride, step: group, sums, scales: a_scale };
             return self.finish(args, GroupWiseProduct { rows, weights: packed.groups(&panels) });
         }
@@ -80,7 +79,7 @@ impl Cpu {
         let weights = Int8Weights::new(&panels, spec.weight_rows(), k, packed.columns());
         let sums = Int8Product::new(Int8Rows::new(values, rows, stride, k, sums), weights)
             .with_zero_points(zero_points);
-        if spec.output == DType::I32 {
+        if kernel == IntegerKernel::Sums {
             let mut out = write::<i32>(args.out)?;
             self.share(sums, rows_of(&mut out), |out| Int8ToI32 { out });
             return Ok(());

@@ -29,7 +29,7 @@ use packed::Matrix;
 use project::Carried;
 
 /// Query rows of a task: making a part's keys and values costs as much as some 400 rows' use of them.
-const TASK_ROWS: usize = 576;
+pub(crate) const TASK_ROWS: usize = 576;
 
 /// A step's tables for the expanded form.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Rows of experts to tokens: each token adds up its own rows, in ascending slot.
 
 use crate::{
+    cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat},
     view::{Reader, Rows, read, with_float, write},
@@ -33,7 +34,7 @@ fn combine_rows<R: ExpertRow, T: StoredFloat + Element>(
     let added = args.added.iter().map(|added| read::<T>(added)).collect::<Result<Vec<_>>>()?;
     let mut out = write::<T>(args.out)?;
     let layout = out.rows;
-    let work = layout.columns * (places.rows.columns + added.len()) / 8;
+    let work = cost::combined(places.rows.columns + added.len(), layout.columns);
     let per_task = cpu.team().units_per_task(layout.outer, work);
     let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
     let sums = Sums {

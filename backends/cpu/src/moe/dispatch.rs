@@ -1,6 +1,7 @@
 //! Rows to experts: a stable counting sort, then each task copies the rows of its part of the result.
 
 use crate::{
+    cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat},
     view::{Reader, Rows, Writer, read, with_float, write},
@@ -111,7 +112,8 @@ impl Moves<'_> {
             return Ok(());
         }
         let from = from.data();
-        let per_task = cpu.team().units_per_task(layout.outer, layout.columns * size_of::<T>() / 8);
+        let work = cost::dispatched(layout.columns * size_of::<T>());
+        let per_task = cpu.team().units_per_task(layout.outer, work);
         let tasks = to.data().chunks_mut(layout.outer_stride * per_task).enumerate();
         cpu.team().each(tasks, |(task, to)| {
             let mine = task * per_task..(task + 1) * per_task;

@@ -67,13 +67,24 @@ fn row_memory(cpu: &Cpu, format: ActivationFormat, rows: usize, columns: usize) 
     })
 }
 
+/// Whether the second layer takes what the first one gives, its gate being in its epilogue.
+fn as_it_is(network: &FeedForward) -> bool {
+    let FeedForward { gate_up, function, down, .. } = network;
+    function.is_none() && down.activations == ActivationFormat::Float(gate_up.output)
+}
+
+/// Whether tokens are quantised, once, before rows are sorted: where some first layer takes them so.
+fn quantised_first(spec: &ExpertsSpec) -> bool {
+    let int8 = |network: &FeedForward| network.gate_up.activations == ActivationFormat::Int8PerToken;
+    int8(&spec.expert) || spec.shared.as_ref().is_some_and(int8)
+}
+
 impl NetworkMemory {
     fn new(cpu: &Cpu, network: &FeedForward, rows: usize) -> Result<Self> {
-        let FeedForward { gate_up, function, down, .. } = network;
-        let as_it_is = function.is_none() && down.activations == ActivationFormat::Float(gate_up.output);
+        let FeedForward { gate_up, down, .. } = network;
         Ok(NetworkMemory {
             first: Tensor::new(cpu, gate_up.output, &[rows, gate_up.out_features])?,
-            between: (!as_it_is)
+            between: (!as_it_is(network))
                 .then(|| row_memory(cpu, down.activations, rows, down.in_features))
                 .transpose()?,
             second: Tensor::new(cpu, down.output, &[rows, down.out_features])?,
@@ -85,10 +96,8 @@ pub(super) fn plan(cpu: &Cpu, spec: &ExpertsSpec, max_tokens: usize) -> Result<C
     spec.check()?;
     spec.check_tokens(max_tokens)?;
     let (hidden, rows) = (spec.expert.hidden(), max_tokens * spec.top_k);
-    let int8 = |network: &FeedForward| network.gate_up.activations == ActivationFormat::Int8PerToken;
-    let quantised = int8(&spec.expert) || spec.shared.as_ref().is_some_and(int8);
     Ok(CpuMoePlan {
-        quantised: quantised
+        quantised: quantised_first(spec)
             .then(|| row_memory(cpu, ActivationFormat::Int8PerToken, max_tokens, hidden))
             .transpose()?,
         rows: row_memory(cpu, spec.expert.gate_up.activations, rows, hidden)?,
@@ -244,5 +253,43 @@ impl Run<'_> {
         let (down, bias) = (weights.down, weights.down_bias);
         cpu.groups(stream, Groups { x, weights: down, offsets, bias, out: &second })?;
         Ok(second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halite_kernels::{
+        activation::{Activation, GateLayout, Glu},
+        linear::{LinearSpec, WeightFormat},
+        moe::LocalExperts,
+    };
+
+    fn float(k: usize, n: usize) -> LinearSpec {
+        LinearSpec::float(k, n, WeightFormat::F32)
+    }
+
+    #[test]
+    fn formats_choose_what_is_between_the_layers() {
+        let int8 = LinearSpec::w8a8;
+        let glu = |network: FeedForward| network.with_glu(Glu::Plain(Activation::Silu), GateLayout::Split);
+        for (network, as_taken, quantised) in [
+            // The gate in the first layer's epilogue, and the second takes that.
+            (FeedForward::new(float(64, 32).gated(Activation::Silu), float(32, 64)), true, false),
+            (FeedForward::new(int8(64, 32).gated(Activation::Silu), float(32, 64)), true, true),
+            // Quantised or rounded in between, or gated by a function of its own.
+            (FeedForward::new(int8(64, 32).gated(Activation::Silu), int8(32, 64)), false, true),
+            (FeedForward::new(float(64, 32), float(32, 64).with_activations(DType::Bf16)), false, false),
+            (glu(FeedForward::new(float(64, 64), float(32, 64))), false, false),
+            (glu(FeedForward::new(int8(64, 64), int8(32, 64))), false, true),
+        ] {
+            assert_eq!(as_it_is(&network), as_taken, "{network:?}");
+            let spec = ExpertsSpec::new(LocalExperts::all(4), 2, network.clone());
+            assert_eq!(quantised_first(&spec), quantised, "{network:?}");
+            // Shared experts alone want it too.
+            let plain = FeedForward::new(float(64, 32).gated(Activation::Silu), float(32, 64));
+            let spec = ExpertsSpec::new(LocalExperts::all(4), 2, plain).with_shared(network.clone());
+            assert_eq!(quantised_first(&spec), quantised, "{network:?}, shared");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! the logits; it needs no memory and no sorting, and ties need no care of their own.
 
 use crate::{
+    cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, activation::sigmoid, first_lanes, math::exp},
     stream::CpuStream,
@@ -35,8 +36,7 @@ pub(super) fn route(cpu: &Cpu, stream: &mut CpuStream, args: &RoutingArgs<'_, Cp
     let bias = bias.as_ref().map(|bias| bias.data());
     let (id_stride, weight_stride) = (ids.rows.outer_stride, weights.rows.outer_stride);
     let (ids, weights) = (ids.data(), weights.data());
-    // A comparison takes about a nanosecond.
-    let per_task = cpu.team().units_per_task(tokens, spec.experts * (spec.top_k + 2));
+    let per_task = cpu.team().units_per_task(tokens, cost::routed(spec.experts, spec.top_k));
     let tasks = scratch
         .chunks_mut(scratch_values(spec) * per_task)
         .zip(ids.chunks_mut(id_stride * per_task).zip(weights.chunks_mut(weight_stride * per_task)))

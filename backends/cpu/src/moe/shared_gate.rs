@@ -1,6 +1,7 @@
 //! How much of the shared expert a token gets.
 
 use crate::{
+    cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat, activation::sigmoid},
     view::{read, with_float, write},
@@ -14,7 +15,7 @@ pub(super) fn apply(cpu: &Cpu, x: &Tensor<Cpu>, gate: &Tensor<Cpu>, y: &Tensor<C
         let (x, mut y) = (read::<Float>(x)?, write::<Float>(y)?);
         let (rows, layout) = (x.rows, y.rows);
         let (x, gate) = (x.data(), gate.data());
-        let per_task = cpu.team().units_per_task(layout.outer, layout.columns / 4);
+        let per_task = cpu.team().units_per_task(layout.outer, cost::gated(layout.columns));
         let tasks = y.data().chunks_mut(layout.outer_stride * per_task).enumerate();
         cpu.team().each(tasks, |(task, y)| {
             for (row, y) in y.chunks_mut(layout.outer_stride).enumerate() {

@@ -56,6 +56,29 @@ pub(super) fn buffered(spec: &QuantizeSpec, origin: Origin) -> bool {
     spec.rotation != Rotation::None || spec.outlier_columns > 0 || computed && !symmetric
 }
 
+/// What has a scale of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scales {
+    /// All rows, with or without a zero point.
+    All,
+    /// So many columns of a row.
+    Symmetric { group: usize },
+    /// A row, with a zero point.
+    Asymmetric,
+}
+
+impl Scales {
+    fn of(format: ActivationFormat, columns: usize) -> Option<Self> {
+        match format {
+            ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_) => Some(Scales::All),
+            ActivationFormat::Int8PerGroup { size } => Some(Scales::Symmetric { group: size }),
+            ActivationFormat::Int8PerToken => Some(Scales::Symmetric { group: columns.max(1) }),
+            ActivationFormat::AsymmetricPerToken(_) => Some(Scales::Asymmetric),
+            _ => None,
+        }
+    }
+}
+
 /// How far below I8 the format's bytes are, as the bits to turn.
 pub(super) fn flip(spec: &QuantizeSpec) -> u8 {
     if spec.output.dtype() == DType::U8 { 0x80 } else { 0 }
@@ -106,12 +129,11 @@ impl Cpu {
     ) -> Result<()> {
         let [outer, _, columns] = call.shape;
         let (spec, out) = (call.spec, call.out);
-        let method = match spec.output {
-            format if format.is_per_tensor() => Method::Known(self.known_steps(&call)?),
-            ActivationFormat::Int8PerGroup { size } => Method::Symmetric { group: size },
-            ActivationFormat::AsymmetricPerToken(_) => Method::Asymmetric { flip: flip(spec) },
-            ActivationFormat::Int8PerToken => Method::Symmetric { group: columns.max(1) },
-            other => return Err(crate::unsupported("quantize", "this format", &other)),
+        let method = match Scales::of(spec.output, columns) {
+            Some(Scales::All) => Method::Known(self.known_steps(&call)?),
+            Some(Scales::Symmetric { group }) => Method::Symmetric { group },
+            Some(Scales::Asymmetric) => Method::Asymmetric { flip: flip(spec) },
+            None => return Err(crate::unsupported("quantize", "this format", &spec.output)),
         };
         let inputs = Inputs::of(out)?;
         let prepare = inputs.prepare(spec);
@@ -175,6 +197,65 @@ impl<'a, T: Element> Part<'a, T> {
                 Part { data: tensor.data(), outer, inner }
             }
             None => Part { data: &mut [], outer: 0, inner: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_chooses_what_has_a_scale() {
+        let group = |group| Some(Scales::Symmetric { group });
+        for (format, columns, scales, flipped) in [
+            (ActivationFormat::Int8PerToken, 0, group(1), 0),
+            (ActivationFormat::Int8PerToken, 1, group(1), 0),
+            (ActivationFormat::Int8PerToken, 4096, group(4096), 0),
+            // The last group may be shorter than its size, and the only one too.
+            (ActivationFormat::Int8PerGroup { size: 64 }, 1, group(64), 0),
+            (ActivationFormat::Int8PerGroup { size: 64 }, 4096, group(64), 0),
+            (ActivationFormat::Int8PerTensor, 4096, Some(Scales::All), 0),
+            (ActivationFormat::AsymmetricPerTensor(DType::I8), 4096, Some(Scales::All), 0),
+            (ActivationFormat::AsymmetricPerTensor(DType::U8), 4096, Some(Scales::All), 0x80),
+            (ActivationFormat::AsymmetricPerToken(DType::I8), 4096, Some(Scales::Asymmetric), 0),
+            (ActivationFormat::AsymmetricPerToken(DType::U8), 4096, Some(Scales::Asymmetric), 0x80),
+            (ActivationFormat::Float(DType::F32), 4096, None, 0),
+        ] {
+            assert_eq!(Scales::of(format, columns), scales, "{format:?}");
+            let spec = QuantizeSpec::new(DType::F32).with_output(format);
+            assert_eq!(flip(&spec), flipped, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_more_than_twice_or_as_a_whole_is_kept() {
+        use Origin::{Computed, Memory};
+        use QuantizeSpec as Spec;
+        let plain: fn(Spec) -> Spec = |spec| spec;
+        let smoothed: fn(Spec) -> Spec = Spec::with_smoothing;
+        let rotated: fn(Spec) -> Spec = |spec| spec.with_hadamard(64);
+        let outliers: fn(Spec) -> Spec = |spec| spec.with_outlier_columns(1);
+        // Of symmetric formats a row or a group, and of all others.
+        for (change, origin, symmetric, others) in [
+            (plain, Memory, false, false),
+            (smoothed, Memory, false, true),
+            (plain, Computed, false, true),
+            (smoothed, Computed, false, true),
+            (rotated, Memory, true, true),
+            (rotated, Computed, true, true),
+            (outliers, Memory, true, true),
+        ] {
+            for (format, expected) in [
+                (ActivationFormat::Int8PerToken, symmetric),
+                (ActivationFormat::Int8PerGroup { size: 64 }, symmetric),
+                (ActivationFormat::Int8PerTensor, others),
+                (ActivationFormat::AsymmetricPerToken(DType::U8), others),
+                (ActivationFormat::AsymmetricPerTensor(DType::I8), others),
+            ] {
+                let spec = change(Spec::new(DType::F32).with_output(format));
+                assert_eq!(buffered(&spec, origin), expected, "{spec:?}");
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) use into::{Call, fused_supports};
 pub(crate) use row::{quantize_lanes, quantize_row, row_scale};
 
 use crate::{
+    cost,
     device::Cpu,
     simd::StoredFloat,
     stream::CpuStream,
@@ -49,7 +50,7 @@ impl Quantize for Cpu {
                 self.find_steps(&args, x, rows, scratch)?;
             }
             let call = Call { spec, out, scratch, shape: [rows.count(), 1, rows.columns] };
-            self.rows_to_integers::<Float>(call, rows.columns / 4, |first, count, target| {
+            self.rows_to_integers::<Float>(call, cost::quantized(rows.columns), |first, count, target| {
                 self.tier().run(QuantizeRows { x, rows, first, count, target });
             })
         })
@@ -88,7 +89,7 @@ impl Cpu {
         let range = Range::default();
         // Rows of nothing may have no place in memory.
         let count = if rows.columns == 0 { 0 } else { rows.count() };
-        let per_task = self.team().units_per_task(count, rows.columns / 8);
+        let per_task = self.team().units_per_task(count, cost::ranged(rows.columns));
         let tasks =
             (0..count.div_ceil(per_task)).map(|task| (task * per_task, take(&mut scratch, rows.columns)));
         self.team().each(tasks, |(first, buffer)| {

@@ -47,13 +47,21 @@ impl Ranking<'_> {
             let (x, y) = (logits[*a as usize], logits[*b as usize]);
             if x == y { a.cmp(b) } else { y.total_cmp(&x) }
         };
-        let end = (*sorted * 4).max(256).min(ids.len());
+        let end = sorted_next(*sorted, ids.len());
         if end < ids.len() {
             ids[*sorted..].select_nth_unstable_by(end - *sorted, order);
         }
         ids[*sorted..end].sort_unstable_by(order);
         *sorted = end;
     }
+}
+
+/// How many of `candidates` are sorted when somebody looks beyond `sorted` of them: few at first, since most draws end
+/// among the best, and then so many more that a row is sorted in a few passes.
+const fn sorted_next(sorted: usize, candidates: usize) -> usize {
+    let more = sorted.saturating_mul(4);
+    let more = if more < 256 { 256 } else { more };
+    if more < candidates { more } else { candidates }
 }
 
 impl Cpu {
@@ -150,5 +158,54 @@ impl<'a> Kept<'a> {
         }
         // Where rounding left the running sum a hair short of the target: the last that weighs anything.
         last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_is_sorted_as_far_as_somebody_looks() {
+        for (sorted, candidates, expected) in [
+            (0, 0, 0),
+            (0, 1, 1),
+            (0, 255, 255),
+            (0, 256, 256),
+            (0, 257, 256),
+            (0, 49_152, 256),
+            (63, 49_152, 256),
+            (65, 49_152, 260),
+            (256, 49_152, 1024),
+            (256, 1023, 1023),
+            (16_384, 49_152, 49_152),
+        ] {
+            assert_eq!(sorted_next(sorted, candidates), expected, "{sorted} of {candidates}");
+        }
+    }
+
+    #[test]
+    fn parameters_and_logits_choose_one_or_several() {
+        let cpu = Cpu::new(crate::Options::default().threads(1)).unwrap();
+        let drawn = |top_k: usize| SamplingParams::seeded(0.8, 7).with_top_k(top_k as _);
+        let (row, nothing) = ([0.5, 2.0, f32::NAN, -1.0], [f32::NEG_INFINITY; 3]);
+        // The one, or how many are kept.
+        for (logits, params, expected) in [
+            (&row[..], SamplingParams::greedy(), Err(1)),
+            (&row, drawn(1), Err(1)),
+            (&row, drawn(2), Ok(2)),
+            (&row, drawn(3), Ok(3)),
+            (&row, drawn(4), Ok(3)),
+            (&row, drawn(0), Ok(3)),
+            (&row, drawn(0).with_top_p(0.01), Ok(1)),
+            (&row[..1], drawn(0), Ok(1)),
+            (&nothing, drawn(0), Err(0)),
+        ] {
+            let chosen = match cpu.candidates(logits, &params) {
+                Candidates::One(id) => Err(id),
+                Candidates::Kept(kept) => Ok(kept.count),
+            };
+            assert_eq!(chosen, expected, "{params:?} over {logits:?}");
+        }
     }
 }

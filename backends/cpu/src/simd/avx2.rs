@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::{Isa, Kernel, LANES, Mask};
+use super::{Isa, Kernel, LANES, Mask, features::Features};
 
 /// The token of the AVX2 tiers. Only [`Avx2::detect`] makes one, so whoever holds it may use the instructions: AVX2,
 /// FMA and F16C, and AVX-VNNI if `VNNI`.
@@ -14,13 +14,10 @@ use super::{Isa, Kernel, LANES, Mask};
 pub(crate) struct Avx2<const VNNI: bool>(());
 
 impl<const VNNI: bool> Avx2<VNNI> {
-    /// The token, if the CPU has every feature.
+    /// The token, if the CPU has every feature that [`Avx2::enabled`] or [`Avx2::enabled_vnni`] enables.
     pub(crate) fn detect() -> Option<Self> {
-        let has = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c")
-            && (!VNNI || is_x86_feature_detected!("avxvnni"));
-        has.then_some(Self(()))
+        let needed = if VNNI { Features::AVX_VNNI_TIER } else { Features::AVX2_TIER };
+        Features::detected().contain(needed).then_some(Self(()))
     }
 
     /// The function that has the instructions: everything `#[inline(always)]` below it is compiled with them.

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::{Isa, Kernel, LANES, Mask, first_lanes};
+use super::{Isa, Kernel, LANES, Mask, features::Features, first_lanes};
 
 /// The token of the AVX-512 tier. Only [`Avx512::detect`] makes one, so whoever holds it may use the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +13,7 @@ pub(crate) struct Avx512(());
 impl Avx512 {
     /// The token, if the CPU has every feature that [`Avx512::enabled`] enables.
     pub(crate) fn detect() -> Option<Self> {
-        let has = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vnni")
-            && is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
-        has.then_some(Self(()))
+        Features::detected().contain(Features::AVX512_TIER).then_some(Self(()))
     }
 
     /// The function that has the instructions: everything `#[inline(always)]` below it is compiled with them.

@@ -24,6 +24,7 @@ pub(crate) mod activation;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod features;
 mod isa;
 pub(crate) mod math;
 mod portable;
@@ -34,6 +35,7 @@ mod stored;
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+use features::Features;
 pub(crate) use isa::{Isa, LANES, Mask, first_lanes};
 pub(crate) use portable::Portable;
 pub(crate) use soft_cap::SoftCap;
@@ -113,13 +115,19 @@ impl Tier {
 
     /// Every tier of this machine, slowest first; tests go through all of them.
     pub fn available() -> impl Iterator<Item = Self> {
-        [Some(Self::PORTABLE), Self::avx2(), Self::avx_vnni(), Self::avx512()].into_iter().flatten()
+        Features::detected().tiers().filter_map(Self::named)
     }
 
     /// The tier of this name, one of [`Tier::NAMES`], if this machine has it.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::available().find(|tier| tier.name() == name)
+        match name {
+            "portable" => Some(Self::PORTABLE),
+            "avx2" => Self::avx2(),
+            "avx-vnni" => Self::avx_vnni(),
+            "avx512" => Self::avx512(),
+            _ => None,
+        }
     }
 
     /// The tier's name, one of [`Tier::NAMES`].

@@ -403,9 +403,28 @@ fn masks_of_first_lanes() {
     assert_eq!(first_lanes(100), 0xffff);
 }
 
+/// What a tier is compiled for.
+struct TileRows;
+
+impl Kernel for TileRows {
+    type Output = usize;
+    fn run<I: Isa>(self, _: I) -> usize {
+        I::TILE_ROWS
+    }
+}
+
 #[test]
 fn tiers_have_names() {
     let names: Vec<_> = Tier::available().map(Tier::name).collect();
     assert_eq!(names[0], "portable");
     assert_eq!(Tier::best().to_string(), names[names.len() - 1]);
+    // The most rows of a tile of weights: what each instruction set has registers for.
+    for tier in Tier::available() {
+        let expected = match tier.name() {
+            "portable" => 4,
+            "avx512" => 12,
+            _ => 2,
+        };
+        assert_eq!(tier.run(TileRows), expected, "{tier}");
+    }
 }

@@ -1,0 +1,65 @@
+//! How a step is cut into tasks.
+
+use super::*;
+use halite_kernels::cache::KvSpec;
+
+#[test]
+fn a_task_has_as_many_tokens_as_its_rows_allow() {
+    let (attention, expanded) = (crate::attention::TASK_ROWS, crate::mla::TASK_ROWS);
+    for (rows, group, expected) in [
+        (attention, 1, 192),
+        (attention, 3, 64),
+        (attention, 5, 38),
+        (attention, 8, 24),
+        (attention, 96, 2),
+        (attention, 97, 1),
+        (attention, 192, 1),
+        // At least one token, however many heads share the KV head: of MLA's absorbed form all do.
+        (attention, 193, 1),
+        (attention, 1000, 1),
+        (expanded, 1, 576),
+        (expanded, 2, 288),
+    ] {
+        assert_eq!(TaskCut { rows, staging: 0 }.tokens(group), expected, "{rows} rows, {group} heads");
+    }
+}
+
+/// Tokens of each task of a step, in the order in which they are claimed.
+fn tasks(query_heads: usize, kv_heads: usize, lengths: &[usize]) -> Vec<(usize, usize, usize)> {
+    let spec = AttentionSpec::causal(query_heads, KvSpec::new(1, kv_heads, 64));
+    let tokens: usize = lengths.iter().sum();
+    let capacity = AttentionCapacity {
+        max_tokens: tokens,
+        max_sequences: lengths.len(),
+        max_blocks_per_sequence: 1,
+        cache_blocks: 1,
+    };
+    let cut = TaskCut { rows: crate::attention::TASK_ROWS, staging: 0 };
+    let mut plan = CpuAttentionPlan::new(&spec, &capacity, cut);
+    let mut cu_seqlens = vec![0];
+    for length in lengths {
+        cu_seqlens.push(cu_seqlens[cu_seqlens.len() - 1] + *length as u32);
+    }
+    plan.update(&AttentionStep {
+        cu_seqlens: &cu_seqlens,
+        kv_lens: &vec![1; lengths.len()],
+        block_table: &vec![0; lengths.len()],
+        tree_parents: &[],
+    });
+    plan.tasks.iter().map(|task| (task.sequence, task.kv_head, task.tokens.len())).collect()
+}
+
+#[test]
+fn a_step_is_cut_by_sequence_by_rows_and_by_kv_head() {
+    assert_eq!(tasks(4, 4, &[]), []);
+    assert_eq!(tasks(4, 4, &[0]), []);
+    assert_eq!(tasks(1, 1, &[1]), [(0, 0, 1)]);
+    // Decode: a task for each sequence and KV head.
+    assert_eq!(tasks(6, 2, &[1, 1]), [(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1)]);
+    // Prefill at, below and above the edge of a task; its last tokens first.
+    assert_eq!(tasks(3, 1, &[63]), [(0, 0, 63)]);
+    assert_eq!(tasks(3, 1, &[64]), [(0, 0, 64)]);
+    assert_eq!(tasks(3, 1, &[65]), [(0, 0, 1), (0, 0, 64)]);
+    assert_eq!(tasks(192, 1, &[2]), [(0, 0, 1), (0, 0, 1)]);
+    assert_eq!(tasks(1, 1, &[193, 0, 1]), [(0, 0, 1), (0, 0, 192), (2, 0, 1)]);
+}
