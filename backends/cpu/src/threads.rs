@@ -160,6 +160,9 @@ mod tests {
         }
         let threads = Threads::new(4).unwrap();
         assert_eq!(threads.units_per_task(100, 40), 50);
-        assert_eq!([0, 1, 15, 16, 17, usize::MAX].map(|units| threads.most_tasks(units)), [0, 1, 15, 16, 16, 16]);
+        assert_eq!(
+            [0, 1, 15, 16, 17, usize::MAX].map(|units| threads.most_tasks(units)),
+            [0, 1, 15, 16, 16, 16]
+        );
     }
 }
