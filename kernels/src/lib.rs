@@ -1,6 +1,6 @@
 //! The contracts of Halite's operators.
 //!
-//! One file a family: what can be asked for (the spec), what is passed (the arguments), the checks that every backend
+//! One module a family: what can be asked for (the spec), what is passed (the arguments), the checks that every backend
 //! shares, and the trait that a backend implements. A backend accepts [`Checked`] arguments only, and only the checks
 //! here make them: a bad shape gets the same typed error everywhere.
 //!

@@ -6,6 +6,7 @@ mod capacity;
 mod convert;
 mod decoder;
 mod layer;
+mod loader;
 mod plans;
 mod queue;
 mod run;

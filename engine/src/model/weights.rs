@@ -1,13 +1,13 @@
-//! A file's tensors to packed weights on the device, one matrix at a time.
+//! A decoder's weights on the device; [`loader`](super::loader) makes them of a file's tensors.
 
 use super::convert::HostMatrix;
 use super::plans::Plans;
-use crate::model_file::{ExpertPart, LayerPart, ModelConfig, ModelFile, Part, SourceTensor};
-use crate::{LoadProgress, Result, WeightsFormat};
+use crate::model_file::ModelConfig;
+use crate::{Result, WeightsFormat};
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::linear::{LinearSpec, WeightFormat};
 use halite_kernels::moe::ExpertWeights;
-use halite_kernels::{Backend, DType, Tensor};
+use halite_kernels::{Backend, Tensor};
 
 /// All weights of a decoder.
 pub(super) struct Weights<B: Backend> {
@@ -98,7 +98,8 @@ pub(super) enum Table<B: Backend> {
 }
 
 impl<B: Backend> Table<B> {
-    fn new(stream: &mut B::Stream, matrix: &HostMatrix, dims: &[usize]) -> Result<Self> {
+    /// Uploads a matrix of these dimensions.
+    pub(super) fn new(stream: &mut B::Stream, matrix: &HostMatrix, dims: &[usize]) -> Result<Self> {
         Ok(match matrix {
             HostMatrix::F32(values) => Self::Float(Tensor::from_slice(stream, values, dims)?),
             HostMatrix::Bf16(values) => Self::Float(Tensor::from_slice(stream, values, dims)?),
@@ -131,164 +132,10 @@ pub(super) fn network_specs(config: &ModelConfig, format: WeightsFormat) -> [Lin
 }
 
 /// The linear layer that takes `in_features` to `out_features` in a weights' format.
-fn linear_spec(format: WeightsFormat, in_features: usize, out_features: usize) -> LinearSpec {
+pub(super) fn linear_spec(format: WeightsFormat, in_features: usize, out_features: usize) -> LinearSpec {
     match format {
         WeightsFormat::W8a8 => LinearSpec::w8a8(in_features, out_features),
         WeightsFormat::Bf16 => LinearSpec::float(in_features, out_features, WeightFormat::Bf16),
         WeightsFormat::F32 => LinearSpec::float(in_features, out_features, WeightFormat::F32),
-    }
-}
-
-impl<B: Backend> Weights<B> {
-    /// Converts, packs and uploads everything; every shape has been checked.
-    pub(super) fn load(
-        device: &B,
-        stream: &mut B::Stream,
-        file: &dyn ModelFile,
-        config: &ModelConfig,
-        format: WeightsFormat,
-        progress: &mut dyn FnMut(LoadProgress<'_>),
-    ) -> Result<Self> {
-        let total = file.stored_tensors().iter().filter_map(|tensor| tensor.bytes).sum();
-        let mut loader = Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0 };
-
-        let table = loader.matrix(&[Part::Embedding], config.table_format(format))?;
-        let embedding = Table::new(loader.stream, &table, &[config.vocabulary, config.hidden])?;
-        loader.kept += table.bytes();
-        drop(table);
-        let output_format = format.output_layer();
-        let output_spec = linear_spec(output_format, config.hidden, config.vocabulary);
-        let output = if config.tied {
-            // The table again, in the output layer's format. Its progress was counted above.
-            let table = HostMatrix::read(&[file.tensor(Part::Embedding)?], output_format)?;
-            loader.pack(&table, &output_spec)?
-        } else {
-            let matrix = loader.matrix(&[Part::Output], output_format)?;
-            loader.pack(&matrix, &output_spec)?
-        };
-        let layers = (0..config.layers).map(|layer| loader.layer(layer)).collect::<Result<_>>()?;
-        let final_norm = loader.norm(Part::FinalNorm)?;
-        let bytes = loader.kept;
-        Ok(Self { embedding, layers, final_norm, output, bytes })
-    }
-}
-
-/// What converting a tensor needs, and how far it has come.
-struct Loader<'a, B: Backend> {
-    device: &'a B,
-    stream: &'a mut B::Stream,
-    file: &'a dyn ModelFile,
-    config: &'a ModelConfig,
-    /// Of the layers' matrices.
-    format: WeightsFormat,
-    progress: &'a mut dyn FnMut(LoadProgress<'_>),
-    /// Bytes of the file's tensors.
-    done: u64,
-    total: u64,
-    /// Bytes kept.
-    kept: u64,
-}
-
-impl<B: Backend> Loader<'_, B> {
-    fn layer(&mut self, layer: usize) -> Result<LayerWeights<B>> {
-        use LayerPart::*;
-        let part = |part| Part::Layer(layer, part);
-        let config = self.config;
-        let hidden = config.hidden;
-        let (query, kv) = (config.query_width(), config.kv_width());
-        let spec = |inputs, outputs| linear_spec(self.format, inputs, outputs);
-        let (qkv, attention_out) = (spec(hidden, query + 2 * kv), spec(query, hidden));
-        let biases = [part(QueryBias), part(KeyBias), part(ValueBias)];
-        Ok(LayerWeights {
-            attention_norm: self.norm(part(AttentionNorm))?,
-            qkv: self.linear(&[part(Query), part(Key), part(Value)], &qkv)?,
-            qkv_bias: config.qkv_bias.then(|| self.vector(&biases, 0.0)).transpose()?,
-            head_norms: match config.head_norms {
-                true => Some([self.norm(part(QueryNorm))?, self.norm(part(KeyNorm))?]),
-                false => None,
-            },
-            attention_out: self.linear(&[part(AttentionOut)], &attention_out)?,
-            post_attention_norm: config.post_norms.then(|| self.norm(part(PostAttentionNorm))).transpose()?,
-            ffn_norm: self.norm(part(FfnNorm))?,
-            ffn: self.ffn(layer)?,
-            post_ffn_norm: config.post_norms.then(|| self.norm(part(PostFfnNorm))).transpose()?,
-        })
-    }
-
-    fn ffn(&mut self, layer: usize) -> Result<FfnWeights<B>> {
-        let part = |part| Part::Layer(layer, part);
-        let [gate_up_spec, down_spec] = network_specs(self.config, self.format);
-        let Some(routing) = &self.config.experts else {
-            return Ok(FfnWeights::Dense(Network {
-                gate_up: self.linear(&[part(LayerPart::Gate), part(LayerPart::Up)], &gate_up_spec)?,
-                down: self.linear(&[part(LayerPart::Down)], &down_spec)?,
-            }));
-        };
-        let router_format = WeightsFormat::F32;
-        let router = self.matrix(&[part(LayerPart::Router)], router_format)?;
-        let router_spec = linear_spec(router_format, self.config.hidden, routing.experts);
-        let router = self.pack(&router, &router_spec)?;
-        let (mut gate_up, mut down) = (Vec::new(), Vec::new());
-        for expert in 0..routing.experts {
-            let of = |which| part(LayerPart::Expert(expert, which));
-            gate_up.push(self.linear(&[of(ExpertPart::Gate), of(ExpertPart::Up)], &gate_up_spec)?);
-            down.push(self.linear(&[of(ExpertPart::Down)], &down_spec)?);
-        }
-        Ok(FfnWeights::Experts { router, gate_up, down })
-    }
-
-    /// The rows of some tensors, one below the other.
-    fn matrix(&mut self, parts: &[Part], format: WeightsFormat) -> Result<HostMatrix> {
-        self.read(parts, |tensors| HostMatrix::read(tensors, format))
-    }
-
-    /// A layer's matrix, as the weights of one linear layer.
-    fn linear(&mut self, parts: &[Part], spec: &LinearSpec) -> Result<B::Packed> {
-        let matrix = if self.format == WeightsFormat::W8a8 && self.config.stored_w8a8 {
-            self.read(parts, HostMatrix::stored_int8)?
-        } else {
-            self.matrix(parts, self.format)?
-        };
-        self.pack(&matrix, spec)
-    }
-
-    fn read(
-        &mut self,
-        parts: &[Part],
-        convert: impl FnOnce(&[SourceTensor<'_>]) -> Result<HostMatrix>,
-    ) -> Result<HostMatrix> {
-        let file = self.file;
-        let tensors = parts.iter().map(|&part| file.tensor(part)).collect::<Result<Vec<_>>>()?;
-        let matrix = convert(&tensors)?;
-        tensors.iter().for_each(|tensor| self.count(tensor));
-        Ok(matrix)
-    }
-
-    fn pack(&mut self, matrix: &HostMatrix, spec: &LinearSpec) -> Result<B::Packed> {
-        self.device.linear_supports(spec).require("linear", self.device, spec)?;
-        self.kept += matrix.bytes();
-        Ok(self.device.linear_pack(self.stream, matrix.weights().check(spec)?)?)
-    }
-
-    /// The weight of a norm.
-    fn norm(&mut self, part: Part) -> Result<Tensor<B>> {
-        self.vector(&[part], self.config.norm_weight_offset)
-    }
-
-    /// Vectors one after the other, with `offset` added: F32, whatever the other weights are.
-    fn vector(&mut self, parts: &[Part], offset: f32) -> Result<Tensor<B>> {
-        let mut values = Vec::new();
-        for &part in parts {
-            let tensor = self.file.tensor(part)?;
-            values.extend(tensor.to_f32()?.into_iter().map(|value| value + offset));
-            self.count(&tensor);
-        }
-        self.kept += (values.len() * DType::F32.size()) as u64;
-        Ok(Tensor::from_slice(self.stream, &values, &[values.len()])?)
-    }
-
-    fn count(&mut self, tensor: &SourceTensor<'_>) {
-        self.done += tensor.bytes();
-        (self.progress)(LoadProgress { tensor: tensor.name(), done: self.done, total: self.total });
     }
 }
