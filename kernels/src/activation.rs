@@ -8,7 +8,7 @@
 //! - Clamped SwiGLU, as gpt-oss's reference model has it: with `g = min(gate, limit)` and
 //!   `u = min(max(up, -limit), limit)`, `g / (1 + exp(-alpha · g)) · (u + 1)`. The gate has no lower bound.
 //!
-//! NaN stays NaN, through clamps too.
+//! NaN stays NaN, through clamps too. At minus infinity a function of one element gives its limit, 0.
 
 use crate::{
     Checked, Support,

@@ -20,7 +20,8 @@ use crate::{
 use halite_hal::{Device, Error, Result};
 use std::fmt::Debug;
 
-/// Whether a backend runs a specification, and how.
+/// Whether a backend runs a specification, and how. Asked of those that make sense: where a specification has a `check`,
+/// that says whether it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Support {

@@ -2,7 +2,8 @@
 //!
 //! Group `g` is the rows `offsets[g]..offsets[g + 1]`, and `out[r] = x[r] · W[g]ᵀ + bias[g]`, then the gate of the spec,
 //! as [`linear`](crate::linear) has it: a row's bits are those of the same row through that layer. All weights are of
-//! one spec, so every format of linear layers works.
+//! one spec, of any format of linear layers with an output of floats or I32: there is no epilogue that could hold the
+//! static scale of I8 and U8.
 //!
 //! Offsets are born on the device ([`moe`](crate::moe) counts them there), so they are never trusted: each counts as at
 //! least the one before it and at most the number of rows. Rows before the first offset and from the last on belong to
@@ -45,6 +46,8 @@ impl<B: Linear> GroupedArgs<'_, B> {
         if let Some(other) = self.weights.iter().map(AsRef::as_ref).find(|other| *other != spec) {
             return Err(CHECK.wrong("weights", format!("{spec:?} of every group"), format!("{other:?}")));
         }
+        let fits = spec.output.is_float() || spec.output == DType::I32;
+        CHECK.that(fits, "weights", "an output of floats or I32", spec.output)?;
         CHECK.tensor("offsets", self.offsets, DType::I32, &[self.weights.len() + 1])?;
         if let Some(bias) = self.bias {
             let bare = spec.output == DType::I32;

@@ -6,6 +6,9 @@
 //! Where the spec has a `weight_offset`, `weight` above is `weight_offset + weight`: Gemma's weights are stored less 1
 //! (arXiv:2403.08295). Without weights `y` is not multiplied at all (OLMo's layer norm, arXiv:2402.00838).
 //!
+//! Where the squares of a row's elements leave F32, or vanish beside an eps of next to nothing, they are taken of the row
+//! times a power of two, and eps with them: any finite row is normalised.
+//!
 //! A residual is added to `x`, or to `y` as models with a norm behind each layer do (Gemma 2, arXiv:2408.00118).
 //!
 //! A norm per head is a norm over rows of `head_dim`: pass `[tokens, heads, head_dim]`. Weights of

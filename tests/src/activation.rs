@@ -159,10 +159,16 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let width = if matches!(spec.function, Function::Plain(_)) { *columns } else { 2 * columns };
     let mut values = Rng::new(case.seed).spreads(rows * width);
     if case.extremes {
-        // Squares and products stay within F16.
+        // Squares and products stay within the type.
         let extremes =
             [0.0, -0.0, 7.0, -7.0, 30.0, -30.0, 100.0, -100.0, -88.5, 50.5, -150.5, 1e-30, f32::NAN];
-        values.iter_mut().step_by(3).zip(extremes).for_each(|(value, extreme)| *value = extreme);
+        let far = match (spec.dtype, spec.function) {
+            (DType::F32, Function::Plain(_)) => &[f32::INFINITY, f32::NEG_INFINITY, -1e35][..],
+            (DType::F32, _) => &[-1e31, -1e35],
+            _ => &[],
+        };
+        let extremes = extremes.iter().chain(far);
+        values.iter_mut().step_by(3).zip(extremes).for_each(|(value, &extreme)| *value = extreme);
     }
     let dims = [*rows, *columns];
     let (x, x_values) = Guarded::<B>::input(stream, spec.dtype, &values, &[*rows, width], *layout)?;

@@ -190,6 +190,9 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let wide_spec = LinearSpec::float(3, 5, WeightFormat::F32);
     let wide = device.linear_pack(stream, HostWeights::F32(&[1.0; 15]).check(&wide_spec)?)?;
     let bare_spec = LinearSpec::w8a8(3, 4).with_output(DType::I32);
+    let byte_spec = spec.clone().with_output(DType::I8);
+    let bytes = vec![device.linear_pack(stream, HostWeights::F32(&[1.0; 12]).check(&byte_spec)?)?; 2];
+    ensure(denied(device.grouped_supports(&byte_spec)), || "a scale for I8 has no place".to_owned())?;
     let host = HostWeights::Int8PerChannel { q: &[1; 12], scales: &[1.0; 4] };
     let bare = vec![device.linear_pack(stream, host.check(&bare_spec)?)?; 2];
     let (same, mixed) = (vec![packed.clone(); 2], vec![packed, wide]);
@@ -199,6 +202,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let (floats, bias) = (tensor(DType::F32, &[3])?, tensor(DType::F32, &[2, 4])?);
     let (flat_bias, sums) = (tensor(DType::F32, &[4])?, tensor(DType::I32, &[2, 4])?);
     let (q, scales) = (tensor(DType::I8, &[2, 3])?, tensor(DType::F32, &[2])?);
+    let q_out = tensor(DType::I8, &[2, 4])?;
     let args = || GroupedArgs::<B> {
         x: Activations::Float(&x),
         weights: &same,
@@ -212,6 +216,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     for (argument, args) in [
         ("weights", GroupedArgs { weights: &[], ..args() }),
         ("weights", GroupedArgs { weights: &mixed, ..args() }),
+        ("weights", GroupedArgs { weights: &bytes, out: &q_out, ..args() }),
         ("offsets", GroupedArgs { offsets: &few, ..args() }),
         ("offsets", GroupedArgs { offsets: &floats, ..args() }),
         ("bias", GroupedArgs { bias: Some(&flat_bias), ..args() }),

@@ -43,6 +43,10 @@ pub(crate) enum Data {
     Offset,
     /// Magnitudes near 1e-20: their squares are subnormal.
     Small,
+    /// Magnitudes near 1e-25, and no eps: their squares are 0 in F32.
+    Tiny,
+    /// Magnitudes near 1e25: their squares leave F32.
+    Huge,
 }
 
 /// What the normed rows are multiplied by.
@@ -204,10 +208,14 @@ fn weights() -> Vec<Case> {
 fn extremes() -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in KINDS {
-        for data in [Data::Zeros, Data::Offset, Data::Small] {
+        for data in [Data::Zeros, Data::Offset, Data::Small, Data::Tiny, Data::Huge] {
             for quantised in [false, true] {
                 let quantize = int8(quantised);
-                cases.push(Case { data, quantize, ..Case::new(kind, DType::F32, &[3], 65) });
+                let mut case = Case { data, quantize, ..Case::new(kind, DType::F32, &[3], 65) };
+                if data == Data::Tiny {
+                    case.spec.eps = 0.0;
+                }
+                cases.push(case);
             }
         }
     }
@@ -262,6 +270,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
             Data::Zeros => 0.0,
             Data::Offset => 200.0 + x,
             Data::Small => 1e-20 * x,
+            Data::Tiny => 1e-25 * x,
+            Data::Huge => 1e25 * x,
         };
         values.into_iter().map(shape).collect()
     };

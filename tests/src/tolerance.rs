@@ -159,6 +159,9 @@ impl Bound {
     /// One of the activations.
     pub fn activated(self, function: Activation) -> Self {
         let (x, value) = (self.value, activation::apply(function, self.value));
+        if x.is_infinite() {
+            return Bound { value, error: TINY };
+        }
         let own = match function {
             Activation::Silu => (8.0 + 2.0 * x.abs()) * U * value.abs(),
             Activation::QuickGelu => return self.sigmoid_gated(activation::QUICK),
@@ -175,6 +178,10 @@ impl Bound {
     /// `self · sigmoid(alpha · self)`.
     pub fn sigmoid_gated(self, alpha: f64) -> Self {
         let (x, argument) = (self.value, alpha * self.value);
+        if argument == f64::NEG_INFINITY {
+            // The limit.
+            return Bound { value: 0.0, error: TINY };
+        }
         let value = x / (1.0 + (-argument).exp());
         let own = (8.0 + 3.0 * argument.abs()) * U * value.abs();
         Bound { value, error: SLOPE * self.error + own + TINY }

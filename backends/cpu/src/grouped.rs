@@ -1,7 +1,7 @@
 //! Grouped products: a linear layer for each group of rows.
 
 use crate::{device::Cpu, stream::CpuStream, view::read};
-use halite_hal::{Result, Tensor};
+use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     grouped::{Grouped, GroupedArgs},
@@ -11,7 +11,13 @@ use std::ops::Range;
 
 impl Grouped for Cpu {
     fn grouped_supports(&self, spec: &LinearSpec) -> Support {
-        self.linear_supports(spec)
+        match spec.output {
+            // Their scale would be in an epilogue.
+            DType::I8 | DType::U8 => {
+                Support::No(format!("output {} needs a scale, and groups have no epilogue", spec.output))
+            }
+            _ => self.linear_supports(spec),
+        }
     }
 
     fn grouped_workspace(&self, packed: &Self::Packed, max_rows: usize) -> u64 {

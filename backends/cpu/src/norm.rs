@@ -185,13 +185,14 @@ impl<T: StoredFloat, O: Target> Kernel for NormRows<'_, T, O> {
         let (rows, columns) = (self.rows, self.rows.columns);
         for outer in 0..self.count.min(rows.outer - self.first) {
             for inner in 0..rows.inner {
-                let x = StoredRow(&self.x[rows.start(self.first + outer, inner)..][..columns]);
-                let mean = match formula.kind {
-                    NormKind::Layer => Some(sum_of(isa, &x) / columns as f32),
-                    _ => None,
-                };
-                let variance = sum_of(isa, &Squares { x, mean }) / columns as f32;
-                let factor = 1.0 / (variance + formula.eps).sqrt();
+                let row = StoredRow(&self.x[rows.start(self.first + outer, inner)..][..columns]);
+                let mut x = Scaled { row, by: 1.0 };
+                let mut moments = Moments::of(isa, &x, formula);
+                x.by = moments.factor();
+                if x.by != 1.0 {
+                    moments = Moments::of(isa, &x, formula);
+                }
+                let (mean, factor) = (moments.mean, 1.0 / moments.square.sqrt());
                 let weight = formula.weight.map(|weight| StoredRow(weight.head(inner)));
                 let bias = formula.bias.map(|bias| StoredRow(bias.head(inner)));
                 let y = &Normed { x, mean, factor, weight, weight_offset: formula.weight_offset, bias };
@@ -204,6 +205,57 @@ impl<T: StoredFloat, O: Target> Kernel for NormRows<'_, T, O> {
                     }
                 }
             }
+        }
+    }
+}
+
+/// A row times a power of two, which changes no digit.
+#[derive(Clone, Copy)]
+struct Scaled<'a, T> {
+    row: StoredRow<'a, T>,
+    by: f32,
+}
+
+impl<T: StoredFloat> Row for Scaled<'_, T> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.row.len()
+    }
+
+    #[inline(always)]
+    fn at<I: Isa>(&self, isa: I, start: usize) -> I::F32 {
+        isa.mul(self.row.at(isa, start), isa.splat(self.by))
+    }
+}
+
+/// What a row is divided by the root of, and what is taken off before.
+struct Moments {
+    mean: Option<f32>,
+    /// `mean(x²) + eps`, or `variance + eps`.
+    square: f32,
+}
+
+impl Moments {
+    #[inline(always)]
+    fn of<I: Isa, T: StoredFloat>(isa: I, x: &Scaled<'_, T>, formula: &Formula<'_>) -> Self {
+        let columns = x.len() as f32;
+        let mean = match formula.kind {
+            NormKind::Layer => Some(sum_of(isa, x) / columns),
+            _ => None,
+        };
+        let variance = sum_of(isa, &Squares { x: *x, mean }) / columns;
+        // Not by the square of `by`, which F32 may not hold.
+        Moments { mean, square: variance + formula.eps * x.by * x.by }
+    }
+
+    /// By what a row should be multiplied whose moments these are, so that its squares neither overflow nor vanish.
+    fn factor(&self) -> f32 {
+        if !self.square.is_finite() {
+            2f32.powi(-100)
+        } else if self.square < 2f32.powi(-100) {
+            2f32.powi(90)
+        } else {
+            1.0
         }
     }
 }
@@ -223,7 +275,7 @@ fn deviation<I: Isa>(isa: I, x: &impl Row, mean: Option<f32>, start: usize) -> I
 
 /// The squares whose mean is the variance, or the mean square.
 struct Squares<'a, T> {
-    x: StoredRow<'a, T>,
+    x: Scaled<'a, T>,
     mean: Option<f32>,
 }
 
@@ -242,7 +294,7 @@ impl<T: StoredFloat> Row for Squares<'_, T> {
 
 /// A row after the norm.
 struct Normed<'a, T> {
-    x: StoredRow<'a, T>,
+    x: Scaled<'a, T>,
     mean: Option<f32>,
     factor: f32,
     weight: Option<StoredRow<'a, f32>>,

@@ -27,7 +27,7 @@ impl HostWeights<'_> {
         q: &mut [i8],
     ) -> Option<GroupFactors> {
         let format = self.format();
-        let values = format.group(in_features)?;
+        let values = format.group(in_features).filter(|&values| values > 0)?;
         let start = group.checked_mul(values).filter(|&start| start < in_features)?;
         let to = q.get_mut(..values.min(in_features - start))?;
         let place = row.checked_mul(in_features.div_ceil(values))?.checked_add(group)?;
@@ -85,6 +85,8 @@ mod tests {
         assert!(weights.read_group(40, 1, 3, &mut out).is_none(), "the row ends before it");
         assert!(weights.read_group(40, 2, 0, &mut out).is_none(), "the weights end before it");
         assert!(weights.read_group(40, 0, 0, &mut out[..15]).is_none(), "no room");
+        let none = HostWeights::Int8PerGroup { q: &q, scales: &scales, group: 0 };
+        assert!(none.read_group(40, 0, 0, &mut out).is_none(), "groups of nothing");
     }
 
     #[test]

@@ -106,7 +106,8 @@ pub fn smoothing_factors(largest: &[f32], weights: &[f32], alpha: f32) -> Result
     let factor = |(&x, &w): (&f32, &f32)| {
         let factor = f64::from(x).powf(alpha.into()) / f64::from(w).powf(1.0 - f64::from(alpha));
         let factor = factor as f32;
-        if factor.is_normal() && factor > 0.0 && x > 0.0 { factor } else { 1.0 }
+        let something = x > 0.0 && w > 0.0;
+        if something && factor.is_normal() { factor } else { 1.0 }
     };
     Ok(largest.iter().zip(&of_weights).map(factor).collect())
 }
@@ -228,6 +229,9 @@ mod tests {
         let factors = smoothing_factors(&[16.0, 0.0, 2.0], &weights, 0.5).unwrap();
         // √16 / √4; a column without activations and one without weights stay as they are.
         assert_eq!(factors, [2.0, 1.0, 1.0]);
+        // At the ends the exponent of one side is 0, and 0^0 is 1.
+        assert_eq!(smoothing_factors(&[16.0, 0.0, 2.0], &weights, 1.0).unwrap(), [16.0, 1.0, 1.0]);
+        assert_eq!(smoothing_factors(&[16.0, 0.0, 2.0], &weights, 0.0).unwrap(), [0.25, 1.0, 1.0]);
         let mut smoothed = weights;
         smooth_weights(&mut smoothed, &factors).unwrap();
         assert_eq!(smoothed, [2.0, 0.25, 0.0, -8.0, 0.5, 0.0]);

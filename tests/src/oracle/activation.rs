@@ -9,6 +9,8 @@ pub const QUICK: f64 = 1.702f32 as f64;
 /// One element.
 pub fn apply(function: Activation, x: f64) -> f64 {
     match function {
+        // The limit of each.
+        _ if x == f64::NEG_INFINITY => 0.0,
         Activation::Silu => x / (1.0 + (-x).exp()),
         Activation::GeluErf => x / 2.0 * erfc(-x / 2f64.sqrt()),
         Activation::GeluTanh => {

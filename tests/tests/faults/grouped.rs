@@ -4,7 +4,7 @@ use crate::{
     device::{Exact, Queue, read},
     fault::Fault,
 };
-use halite_hal::{Result, Tensor};
+use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     grouped::{Grouped, GroupedArgs},
@@ -13,7 +13,10 @@ use halite_kernels::{
 
 impl Grouped for Exact {
     fn grouped_supports(&self, spec: &LinearSpec) -> Support {
-        self.linear_supports(spec)
+        match spec.output {
+            DType::I8 | DType::U8 => Support::No("groups have no epilogue for a scale".to_owned()),
+            _ => self.linear_supports(spec),
+        }
     }
 
     fn grouped_workspace(&self, _: &Self::Packed, _: usize) -> u64 {

@@ -240,7 +240,7 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
     let wrong = |expected: String, got: String| Error::Layout { operator: "linear", expected, got };
     let Some(rest) = saved.strip_prefix(expected.as_bytes()) else {
         let line = saved.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(&line[..line.len().min(expected.len() + 200)]).into_owned();
+        let line = line[..line.len().min(expected.len() + 200)].escape_ascii().to_string();
         return Err(wrong(expected.trim_end().to_owned(), line));
     };
     let channels = if spec.weights.is_int8() && !is_group_wise(spec) { spec.weight_rows() } else { 0 };

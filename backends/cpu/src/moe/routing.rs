@@ -16,14 +16,16 @@ use halite_kernels::moe::{ExpertGroups, GroupScore, RouterWeights, RoutingArgs, 
 /// What keeps a sum of zeros from being divided by.
 const LEAST_SUM: f32 = 1e-20;
 
-/// F32 values that the choice of one row needs: scores and ranks of experts, scores and places of groups.
+/// F32 values that the choice of one row needs: scores and ranks of experts, scores and places of groups. Whoever asks
+/// how much scratch a spec needs may not have checked it.
 fn scratch_values(spec: &RoutingSpec) -> usize {
-    2 * spec.experts + 2 * spec.groups.map_or(0, |groups| groups.groups)
+    let groups = spec.groups.map_or(0, |groups| groups.groups);
+    spec.experts.saturating_add(groups).saturating_mul(2)
 }
 
 /// Scratch bytes of `tokens` rows.
 pub(super) fn workspace(spec: &RoutingSpec, tokens: usize) -> u64 {
-    (scratch_values(spec) as u64 * size_of::<f32>() as u64).saturating_mul(tokens as u64)
+    (scratch_values(spec) as u64).saturating_mul(size_of::<f32>() as u64).saturating_mul(tokens as u64)
 }
 
 pub(super) fn route(cpu: &Cpu, stream: &mut CpuStream, args: &RoutingArgs<'_, Cpu>) -> Result<()> {

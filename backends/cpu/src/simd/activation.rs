@@ -11,10 +11,11 @@ pub(crate) fn silu<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     gate(isa, x, x)
 }
 
-/// `x * sigmoid(at)`, with its limit where `x` is minus infinity: a finite `x` that far down gives -0 instead of NaN.
+/// `x * sigmoid(at)`. Where both are minus infinity it is the limit: a finite `x` that far down gives -0 instead of NaN.
 #[inline(always)]
 fn gate<I: Isa>(isa: I, x: I::F32, at: I::F32) -> I::F32 {
-    let x = isa.max(isa.splat(-1e30), x);
+    let falls = isa.less(at, isa.splat(0.0));
+    let x = isa.select(falls, isa.max(isa.splat(f32::MIN), x), x);
     let one = isa.splat(1.0);
     isa.div(x, isa.add(one, exp(isa, isa.sub(isa.splat(0.0), at))))
 }
@@ -95,7 +96,7 @@ pub(crate) fn gelu_erf<I: Isa>(isa: I, x: I::F32) -> I::F32 {
     let lower = isa.select(isa.less(t, one), near, far); // Phi(-|x|)
     let phi = isa.select(isa.less(x, isa.splat(0.0)), lower, isa.sub(one, lower));
     // The limit at minus infinity, as in `gate`; NaN stays since it comes second.
-    isa.mul(isa.max(isa.splat(-1e30), x), phi)
+    isa.mul(isa.max(isa.splat(f32::MIN), x), phi)
 }
 
 #[cfg(test)]
