@@ -60,6 +60,11 @@ pub(crate) const fn quantized(columns: usize) -> usize {
     columns / 4
 }
 
+/// A row rotated: an addition an element for each doubling of the block.
+pub(crate) const fn rotated(columns: usize, block: usize) -> usize {
+    columns * (1 + block.ilog2() as usize) / 4
+}
+
 /// The range of a row.
 pub(crate) const fn ranged(columns: usize) -> usize {
     columns / 8
@@ -128,9 +133,11 @@ mod tests {
             ("norm", normalized(1, 576), 288),
             ("norm of each head", normalized(12, 64), 384),
             ("norm of one element", normalized(1, 1), 0),
-            ("rotation", turned(12, 64), 192),
+            ("rope", turned(12, 64), 192),
             ("quantisation", quantized(576), 144),
             ("range", ranged(576), 72),
+            ("rotation, blocks of 1", rotated(576, 1), 144),
+            ("rotation, blocks of 64", rotated(576, 64), 1008),
             ("merging", merged(2, 9, 64), 1152),
             ("routing", routed(128, 8), 1280),
             ("dispatch", dispatched(4 * 576), 288),

@@ -251,3 +251,31 @@ impl KvCacheOps for Cpu {
         blocks::import(import.cache, import.blocks, import.bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Options;
+
+    #[test]
+    fn kind_and_form_choose_where_an_element_lies() {
+        let cpu = Cpu::new(Options::default().threads(1)).unwrap();
+        let own = || KvSpec::new(1, 2, 8).with_block_size(4);
+        let latent = || KvSpec::latent(1, 6, 2).with_block_size(4);
+        // Element 3 of slot 2 of the last head.
+        for (spec, kind, innermost, place) in [
+            // Keys as attention reads them, a vector of positions at once; values and latents as they are written.
+            (own(), Kind::Keys, true, (8 + 3) * 4 + 2),
+            (own(), Kind::Values, false, (4 + 2) * 8 + 3),
+            (own().with_value_head_dim(5), Kind::Keys, true, (8 + 3) * 4 + 2),
+            (own().with_value_head_dim(5), Kind::Values, false, (4 + 2) * 5 + 3),
+            (own().with_format(KvFormat::Int8PerTokenHead), Kind::Keys, true, (8 + 3) * 4 + 2),
+            (latent(), Kind::Keys, false, 2 * 8 + 3),
+        ] {
+            let cache = cpu.kv_cache(&spec, 1).unwrap();
+            assert_eq!(cache.positions_innermost(kind), innermost, "{spec:?}");
+            assert_eq!(cache.place(kind, spec.kv_heads - 1, 2, 3), place, "{spec:?}");
+            assert_eq!(cache.scale_place(spec.kv_heads - 1, 2), (spec.kv_heads - 1) * 4 + 2);
+        }
+    }
+}

@@ -110,9 +110,14 @@ fn copy(from: &Tensor<Cpu>, to: &Tensor<Cpu>) -> Result<()> {
 fn part(tensor: &Tensor<Cpu>, part: usize, parts: usize) -> Result<Tensor<Cpu>> {
     let elements = tensor.shape().elements();
     let flat = tensor.reshape(&[elements])?;
-    // Whole cache lines of F32, so that ranks do not write to the same one.
+    flat.narrow(0, share(elements, part, parts))
+}
+
+/// The elements of part `part` of `parts`: whole cache lines of F32, so that ranks do not write to the same one. The last
+/// parts have less, or nothing.
+fn share(elements: usize, part: usize, parts: usize) -> Range<usize> {
     let size = elements.div_ceil(parts).next_multiple_of(16);
-    flat.narrow(0, (part * size).min(elements)..((part + 1) * size).min(elements))
+    (part * size).min(elements)..((part + 1) * size).min(elements)
 }
 
 /// The same part of every rank's input.
@@ -204,5 +209,27 @@ impl Collectives for Cpu {
             let start: usize = call.send_counts.iter().take(rank).sum();
             start..start + call.send_counts.get(rank).copied().unwrap_or(0)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_share_whole_cache_lines() {
+        for (elements, expected) in [
+            (0, [0..0, 0..0, 0..0]),
+            (1, [0..1, 1..1, 1..1]),
+            (16, [0..16, 16..16, 16..16]),
+            (17, [0..16, 16..17, 17..17]),
+            (48, [0..16, 16..32, 32..48]),
+            (49, [0..32, 32..49, 49..49]),
+            (96, [0..32, 32..64, 64..96]),
+            (97, [0..48, 48..96, 96..97]),
+        ] {
+            assert_eq!([0, 1, 2].map(|part| share(elements, part, 3)), expected, "{elements} elements");
+        }
+        assert_eq!(share(1000, 0, 1), 0..1000);
     }
 }

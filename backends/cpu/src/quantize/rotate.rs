@@ -2,6 +2,7 @@
 
 use super::prepare::rotate;
 use crate::{
+    cost,
     device::Cpu,
     row::{Row, StoredRow},
     simd::{Isa, Kernel, LANES, StoredFloat},
@@ -13,9 +14,7 @@ use halite_kernels::quantize::{MAX_ROTATION_BLOCK, RotateArgs};
 pub(super) fn rows<T: StoredFloat + Element>(device: &Cpu, args: &RotateArgs<'_, Cpu>) -> Result<()> {
     let (x, mut out) = (read::<T>(args.x)?, write::<T>(args.out)?);
     let (rows, layout, x, block) = (x.rows, out.rows, x.data(), args.spec.block);
-    // An addition an element for each doubling of the block.
-    let nanoseconds = layout.columns * (1 + block.ilog2() as usize) / 4;
-    let per_task = device.team().units_per_task(layout.outer, nanoseconds);
+    let per_task = device.team().units_per_task(layout.outer, cost::rotated(layout.columns, block));
     let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
     device.team().each(tasks, |(task, out)| {
         let first = task * per_task;
