@@ -1,13 +1,20 @@
 //! Batch invariance (rule 8 of docs/numerics.md), for backends that claim it: a row has the same bits alone, in any
 //! batch, and in any chunks.
 
+mod activation;
 mod attention;
+mod embedding;
 mod linear;
+mod logits;
 mod lora;
 mod mla;
 mod moe;
+mod norm;
 mod quantize;
+mod rope;
 mod rows;
+mod sampling;
+mod top_k;
 
 use crate::{
     case::{Failure, Fault, Group, Verdict},
