@@ -22,7 +22,7 @@ macro_rules! families {
             logits: penalties masks random draws errors;
             mla: absorbed expanded products packed supports random errors;
             moe: routing routing_groups routing_extremes routing_random dispatch dispatch_random combine
-                combine_random experts functions local_ranges sums supports random errors;
+                combine_random experts formats functions local_ranges sums supports random errors;
             norm: edges fused quantised weights extremes supports random errors;
             quantize: edges formats prepared known products rotate supports random errors;
             rope: edges scalings axes cos_sin inverse supports random views write write_random errors;

@@ -4,7 +4,7 @@ use crate::{
     case::{Group, Verdict, ensure},
     judge::{judge, refused, unsupported},
     ledger::denied,
-    linear::{Case as Layer, Fill, Operand, Weights, integer_specs, specs},
+    linear::{Case as Layer, Fill, Operand, Weights, integer_specs, integer_weights, specs},
     oracle::linear::{After, epilogue},
     poison::{Guarded, LAYOUTS, Layout, pattern},
     random::Rng,
@@ -13,7 +13,7 @@ use halite_kernels::{
     Backend, DType, Stream, Tensor,
     activation::Activation,
     grouped::GroupedArgs,
-    linear::{Activations, HostWeights, LinearSpec, WeightFormat},
+    linear::{ActivationFormat, Activations, HostWeights, LinearSpec, WeightFormat},
 };
 
 /// One call.
@@ -75,6 +75,14 @@ fn edges() -> Vec<Case> {
     for spec in integer_specs(64, 17) {
         let offsets = vec![0, 1, 1, 6, 9];
         cases.push(Case { spec, rows: 9, offsets, bias: true, layout: LAYOUTS[1], seed: 1 });
+    }
+    // Columns in float beside weights with scales along K, one scale for all rows or for groups of columns.
+    for format in integer_weights(256) {
+        for activations in [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { size: 128 }] {
+            let spec = LinearSpec::w8a8(256, 17).with_weights(format).with_activation_format(activations);
+            let (spec, offsets) = (spec.with_outliers(3, DType::Bf16), vec![0, 2, 2, 5]);
+            cases.push(Case { spec, rows: 5, offsets, bias: true, layout: LAYOUTS[1], seed: 1 });
+        }
     }
     cases
 }

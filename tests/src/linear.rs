@@ -10,6 +10,7 @@ mod operands;
 mod packed;
 
 pub(crate) use formats::integer_specs;
+pub(crate) use group_wise::integer_weights;
 pub(crate) use operands::{Operand, Weights};
 
 use crate::{

@@ -2,6 +2,7 @@
 
 mod errors;
 pub(crate) mod experts;
+pub(crate) mod formats;
 mod large;
 pub(crate) mod layers;
 pub(crate) mod permutation;
@@ -24,6 +25,7 @@ pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("moe", "combine", permutation::edges(), permutation::combine),
         Group::seeded("moe", "combine_random", 30, permutation::random, permutation::combine),
         Group::listed("moe", "experts", layers::edges(), experts::body),
+        Group::listed("moe", "formats", formats::cases(), experts::body),
         Group::listed("moe", "functions", layers::functions(), experts::body),
         Group::listed("moe", "local_ranges", layers::local_ranges(), experts::body),
         Group::listed("moe", "sums", layers::sums(), experts::body),

@@ -252,6 +252,27 @@ fn what_experts_need_is_native() -> Verdict {
                 assert_eq!(cpu.moe_supports(&spec), Support::Native, "{spec:?}");
             }
         }
+        for format in [
+            ActivationFormat::Int8PerToken,
+            ActivationFormat::Int8PerTensor,
+            ActivationFormat::Int8PerGroup { size: 32 },
+            ActivationFormat::AsymmetricPerToken(DType::U8),
+            ActivationFormat::AsymmetricPerTensor(DType::I8),
+        ] {
+            for weights in integer_weights().into_iter().chain([WeightFormat::Int8PerChannelAsymmetric]) {
+                let layer =
+                    |k, n| LinearSpec::w8a8(k, n).with_weights(weights).with_activation_format(format);
+                let [gate_up, down] = [layer(512, 256).gated(Activation::Silu), layer(256, 512)]
+                    .map(|layer| layer.with_outliers(4, DType::F32));
+                let network = FeedForward::new(gate_up, down);
+                // Zero points do not go with weights of groups.
+                if network.gate_up.check().is_ok() {
+                    let spec = ExpertsSpec::new(LocalExperts::range(4, 4), 2, network.clone());
+                    let spec = spec.with_shared(network);
+                    assert_eq!(cpu.moe_supports(&spec), Support::Native, "{spec:?}");
+                }
+            }
+        }
     }
     Ok(())
 }

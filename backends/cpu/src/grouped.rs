@@ -42,25 +42,42 @@ pub(crate) struct Groups<'a> {
     pub(crate) out: &'a Tensor<Cpu>,
 }
 
+impl Groups<'_> {
+    /// The groups that have rows.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let ranges = ranges(self.offsets, self.out.dims()[0]).take(self.weights.len());
+        ranges.enumerate().filter(|(_, range)| !range.is_empty())
+    }
+}
+
 impl Cpu {
     /// One group after the other: each is shared by all threads across its columns, however few rows it has.
     pub(crate) fn groups(&self, stream: &mut CpuStream, groups: Groups<'_>) -> Result<()> {
-        let ranges = ranges(groups.offsets, groups.out.dims()[0]);
-        for (group, (weights, range)) in groups.weights.iter().zip(ranges).enumerate() {
-            if range.is_empty() {
-                continue;
-            }
-            let bias = match groups.bias {
-                Some(bias) => Some(bias.narrow(0, group..group + 1)?.reshape(&bias.dims()[1..])?),
-                None => None,
-            };
-            let x = RowMemory::part(groups.x, range.clone())?;
-            let epilogue = Epilogue { bias: bias.as_ref(), ..Epilogue::default() };
-            let out = &groups.out.narrow(0, range)?;
-            let args = LinearArgs { x: x.activations(), weights, epilogue, out };
-            self.linear(stream, args.check()?)?;
+        for (group, rows) in groups.ranges() {
+            let x = RowMemory::part(groups.x, rows.clone())?;
+            self.group(stream, &groups, group, rows, &x)?;
         }
         Ok(())
+    }
+
+    /// One group, whose rows are `x`.
+    pub(crate) fn group(
+        &self,
+        stream: &mut CpuStream,
+        groups: &Groups<'_>,
+        group: usize,
+        rows: Range<usize>,
+        x: &RowMemory,
+    ) -> Result<()> {
+        let Some(weights) = groups.weights.get(group) else { return Ok(()) };
+        let bias = match groups.bias {
+            Some(bias) => Some(bias.narrow(0, group..group + 1)?.reshape(&bias.dims()[1..])?),
+            None => None,
+        };
+        let epilogue = Epilogue { bias: bias.as_ref(), ..Epilogue::default() };
+        let out = &groups.out.narrow(0, rows)?;
+        let args = LinearArgs { x: x.activations(), weights, epilogue, out };
+        self.linear(stream, args.check()?)
     }
 }
 

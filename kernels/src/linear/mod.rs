@@ -10,7 +10,8 @@
 //! - groups along K: `y[t, n] = (Σ_g f32(Σ_{k in g} q_x · q_w) · s_x[t, g]) · s_w[n]`, groups in ascending order;
 //! - outlier columns in float (LLM.int8(), Dettmers et al. 2022, arXiv:2208.07339): a fixed list of input columns whose
 //!   integer weights count as zero; `y = y + Σ_j x[t, c_j] · w[n, c_j]` after the scales, one F32 sum in the order of
-//!   the list.
+//!   the list. They go with every pair of integers, scales along K included: there neither their integers nor their
+//!   group's minimum count.
 //!
 //! Weights with scales along K, `w[n, k] = s[n, g] · (q[n, k] - z[n, g]) + m[n, g]` (see [`WeightFormat`]), times INT8:
 //! `y[t, n] = (Σ_g d[t, n, g] · s[n, g] + x[t, g] · m[n, g]) · s_x[t]`, where `d = Σ q_x · (q - z)` and `x = Σ q_x` over a

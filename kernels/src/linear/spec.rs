@@ -164,8 +164,9 @@ impl LinearSpec {
 
     fn check_outliers(&self) -> Result<()> {
         let Some(OutlierSpec { columns, dtype }) = self.outliers else { return Ok(()) };
-        let int8 = self.weights.is_int8() && self.activations.is_quantized();
-        CHECK.that(int8, "outliers", "none but beside INT8 times INT8 without groups", self.weights)?;
+        let integers = self.weights.is_integer() && self.activations.is_quantized();
+        let got = (self.weights, self.activations);
+        CHECK.that(integers, "outliers", "none but beside integers times integers", got)?;
         let some = columns > 0 && columns <= self.in_features;
         CHECK.that(some, "outliers", format!("1 to {} columns", self.in_features), columns)?;
         CHECK.that(dtype.is_float(), "outliers", "a floating-point type", dtype)

@@ -13,11 +13,7 @@
 //! quantised row is multiplied through its scale.
 
 use super::Moe;
-use crate::{
-    Checked,
-    check::Check,
-    linear::{ActivationFormat, Activations},
-};
+use crate::{Checked, check::Check, linear::Activations};
 use halite_hal::{DType, Result, Tensor};
 
 const DISPATCH: Check = Check("dispatch");
@@ -195,14 +191,5 @@ impl<B: Moe> CombineArgs<'_, B> {
             check.disjoint("out", self.out, &[("added", Some(added))])?;
         }
         Ok(Checked::new(self))
-    }
-}
-
-/// The formats of rows that are permuted: floats and INT8 per token.
-pub(super) fn is_row_format(format: ActivationFormat) -> bool {
-    match format {
-        ActivationFormat::Float(dtype) => dtype.is_float(),
-        ActivationFormat::Int8PerToken => true,
-        _ => false,
     }
 }

@@ -18,7 +18,7 @@ mod routing;
 
 pub use dispatch::{CombineArgs, DispatchArgs, LocalExperts};
 pub use experts::{
-    ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, MoePlan, RouterWeightOn, SharedWeights,
+    ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, LayerInputs, MoePlan, RouterWeightOn, SharedWeights,
 };
 pub use routing::{ExpertGroups, GroupScore, RouterWeights, RoutingArgs, RoutingSpec, Scoring};
 

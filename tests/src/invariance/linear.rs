@@ -26,6 +26,8 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
     let gated = plain.clone().filter(|spec| spec.output != DType::I32).map(|s| s.gated(Activation::Silu));
     let halves = plain.clone().filter(|spec| spec.output == DType::F32).map(|s| s.with_output(DType::Bf16));
     let integers = integer_specs(130, 35).into_iter().map(|spec| spec.with_outliers(5, DType::F16));
+    let kept_groups = group_wise::specs(256, 20).into_iter().filter(|spec| spec.activations.is_quantized());
+    let kept_groups = kept_groups.map(|spec| spec.with_outliers(5, DType::Bf16));
     let gated_groups = group_wise::specs(100, 20).into_iter().map(|spec| spec.gated(Activation::Silu));
     let row_groups = LinearSpec::w8a8(256, 17)
         .with_weights(WeightFormat::Q4K)
@@ -38,6 +40,7 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
         .chain(integers)
         .chain(half_rows)
         .chain(group_wise::specs(256, 17))
+        .chain(kept_groups)
         .chain(gated_groups)
         .chain([row_groups])
         .filter(|spec| !denied(device.linear_supports(spec)))

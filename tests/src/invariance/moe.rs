@@ -6,6 +6,7 @@ use crate::{
     judge::same_bits,
     moe::{
         experts::Packed,
+        formats::{ACTIVATIONS, is_per_tensor},
         layers::{FORMATS, gated},
         routing::SCORINGS,
     },
@@ -19,6 +20,7 @@ use halite_kernels::{
         ExpertsArgs, ExpertsSpec, FeedForward, GroupScore, LocalExperts, RoutingArgs, RoutingSpec,
         SharedWeights,
     },
+    quantize::ScaleSource,
 };
 use std::ops::Range;
 
@@ -96,6 +98,17 @@ fn layers() -> Vec<ExpertsSpec> {
             layer(network.clone(), network)
         })
         .collect();
+    // Rows in every other format of integers, columns in float beside them; one scale for all rows if it is static.
+    for format in ACTIVATIONS {
+        let mut network = gated(2, HIDDEN, 33, Activation::Silu);
+        for layer in [&mut network.gate_up, &mut network.down] {
+            *layer = layer.clone().with_activation_format(format).with_outliers(3, DType::F32);
+        }
+        if is_per_tensor(format) {
+            network = network.with_scales(ScaleSource::Static, ScaleSource::Static);
+        }
+        layers.push(layer(network.clone(), network));
+    }
     layers.push(layer(
         clamped.with_glu(Glu::CLAMPED_SWIGLU, GateLayout::Interleaved),
         gated(0, HIDDEN, 20, Activation::GeluTanh),

@@ -5,7 +5,7 @@ use super::{
     operands::{floats, int8},
 };
 use crate::{
-    oracle::linear_group_wise::{RowScales, Weights, bare_sums, float_products, integer_products},
+    oracle::linear_group_wise::{Outliers, RowScales, Weights, bare_sums, float_products, integer_products},
     poison::LAYOUTS,
     random::Rng,
     tolerance::Bound,
@@ -129,10 +129,16 @@ impl GroupWise {
     }
 
     /// Times integers; bare where the output is I32.
-    pub(super) fn times_integers(&self, x: &[i32], scales: RowScales<'_>, output: DType) -> Vec<Bound> {
+    pub(super) fn times_integers(
+        &self,
+        x: &[i32],
+        scales: RowScales<'_>,
+        outliers: Outliers<'_>,
+        output: DType,
+    ) -> Vec<Bound> {
         match output {
             DType::I32 => bare_sums(x, &self.exact).iter().map(|&sum| Bound::exact(sum as f64)).collect(),
-            _ => integer_products(x, scales, &self.exact),
+            _ => integer_products(x, scales, &self.exact, outliers),
         }
     }
 }
@@ -199,6 +205,12 @@ fn formats(k: usize) -> Vec<WeightFormat> {
     formats
 }
 
+/// Every format of integer weights that rows of `k` can have.
+pub(crate) fn integer_weights(k: usize) -> Vec<WeightFormat> {
+    let channels = [WeightFormat::Int8PerChannel, WeightFormat::Int8PerChannelAsymmetric];
+    channels.into_iter().chain(formats(k)).collect()
+}
+
 /// The layers of every format of integer weights, times INT8 and times floats.
 pub(crate) fn specs(k: usize, n: usize) -> Vec<LinearSpec> {
     let int8 = formats(k).into_iter().map(move |format| LinearSpec::w8a8(k, n).with_weights(format));
@@ -215,12 +227,28 @@ fn around(k: usize, n: usize) -> Vec<(LinearSpec, Option<OutputScale>)> {
             ActivationFormat::Int8PerTensor,
             ActivationFormat::Int8PerGroup { size: 32 },
             ActivationFormat::Int8PerGroup { size: 128 },
+            ActivationFormat::AsymmetricPerToken(DType::U8),
+            ActivationFormat::AsymmetricPerTensor(DType::I8),
         ] {
-            cases.push((int8.clone().with_activation_format(activations), None));
+            let spec = int8.clone().with_activation_format(activations);
+            let bare = spec.clone().with_output(DType::I32);
+            // Zero points only beside one scale for all, bare sums too.
+            cases.extend(
+                [spec, bare].into_iter().filter(|spec| spec.check().is_ok()).map(|spec| (spec, None)),
+            );
         }
         let float = LinearSpec::float(k, n, format);
         cases.push((float.clone().with_activations(DType::F16), None));
         cases.push((float.clone().with_activations(DType::Bf16), None));
+        for (columns, dtype) in [(1, DType::F32), (5, DType::Bf16), (k / 2, DType::F16), (k, DType::F32)] {
+            let kept = int8.clone().with_outliers(columns, dtype);
+            cases.push((kept.clone().with_activation_format(ActivationFormat::Int8PerTensor), None));
+            cases.push((
+                kept.clone().with_activation_format(ActivationFormat::Int8PerGroup { size: 128 }),
+                None,
+            ));
+            cases.push((kept, None));
+        }
         cases.push((float.with_output(DType::I8), Some(OutputScale::new(0.05))));
         cases.push((int8.with_output(DType::U8), Some(OutputScale::new(0.3).with_zero_point(100))));
     }
@@ -295,6 +323,9 @@ pub(super) fn random(seed: u64) -> Case {
         let group = spec.weights.group(k).unwrap_or(k).next_multiple_of(32);
         let own = spec.clone().with_activation_format(ActivationFormat::Int8PerGroup { size: group });
         spec = if own.check().is_ok() { own } else { spec };
+    }
+    if spec.activations.is_quantized() && rng.coin() {
+        spec = spec.with_outliers(1 + rng.below(k.min(9)), rng.pick(&FLOATS));
     }
     let gated = rng.below(3) == 0;
     if gated {

@@ -6,7 +6,11 @@ use super::{
 };
 use crate::{
     case::Fault,
-    oracle::{self, integers::Integers, linear_group_wise::RowScales},
+    oracle::{
+        self,
+        integers::Integers,
+        linear_group_wise::{Outliers, RowScales},
+    },
     poison::{Guarded, Layout},
     random::Rng,
     tolerance::Bound,
@@ -106,6 +110,11 @@ impl Weights {
                 (f64::from(q) - zero(row)) * f64::from(scales[row])
             })
             .collect()
+    }
+
+    /// The columns in float, and their weights.
+    pub(crate) fn outliers(&self) -> (&[u32], &[f32]) {
+        (&self.outlier_columns, &self.outliers)
     }
 
     /// The stored elements of float weights.
@@ -228,9 +237,14 @@ impl<B: Backend> Operand<B> {
             if !spec.activations.is_quantized() {
                 return group_wise.times_floats(&self.floats);
             }
-            let Integers { q, scales, group, .. } = &self.integers;
+            let Integers { q, scales, zero_points, group, outliers: x } = &self.integers;
+            let zero = |row: usize| zero_points.get(row.min(zero_points.len().max(1) - 1)).copied();
+            let q: Vec<i32> =
+                q.iter().enumerate().map(|(i, &q)| q - zero(i / spec.in_features).unwrap_or(0)).collect();
             let scales = RowScales { scales, group: (*group > 0).then_some(*group) };
-            return group_wise.times_integers(q, scales, spec.output);
+            let kept: Vec<f64> = weights.outliers.iter().copied().map(f64::from).collect();
+            let outliers = Outliers { columns: &weights.outlier_columns, x, weights: &kept };
+            return group_wise.times_integers(&q, scales, outliers, spec.output);
         }
         if spec.weights.is_int8() {
             let (columns, bare) = (&weights.outlier_columns, spec.output == DType::I32);

@@ -34,11 +34,14 @@ fn supported<B: Backend>(device: &B) -> Vec<LinearSpec> {
         [spec, with_outliers]
     });
     let groups = group_wise::specs(33, 17).into_iter().chain(group_wise::specs(256, 40));
+    let kept_groups = group_wise::specs(256, 17).into_iter().filter(|spec| spec.activations.is_quantized());
+    let kept_groups = kept_groups.map(|spec| spec.with_outliers(4, DType::F32));
     let gated_groups = group_wise::specs(48, 17).into_iter().map(|spec| spec.gated(Activation::Silu));
     plain
         .chain(gated)
         .chain(integers)
         .chain(groups)
+        .chain(kept_groups)
         .chain(gated_groups)
         .filter(|spec| !denied(device.linear_supports(spec)))
         .collect()
@@ -118,6 +121,7 @@ fn damaged<B: Backend>(device: &B) -> Verdict {
     for spec in [
         LinearSpec::w8a8(33, 17),
         LinearSpec::w8a8(33, 17).with_weights(groups),
+        LinearSpec::w8a8(33, 17).with_weights(groups).with_outliers(3, DType::F16),
         LinearSpec::float(33, 17, WeightFormat::F32),
         LinearSpec::w8a8(33, 17)
             .with_weights(WeightFormat::Int8PerChannelAsymmetric)

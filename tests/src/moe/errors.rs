@@ -3,18 +3,20 @@
 use super::{experts::Packed, layers::gated};
 use crate::{
     case::{Shown, Verdict},
-    judge::refused,
+    judge::{refused, unsupported},
+    ledger::denied,
     poison::{Guarded, Layout},
     random::Rng,
 };
 use halite_kernels::{
     Backend, DType, Tensor,
     activation::{Activation, GateLayout, Glu},
-    linear::Activations,
+    linear::{ActivationFormat, Activations},
     moe::{
-        CombineArgs, DispatchArgs, ExpertsArgs, ExpertsSpec, GroupScore, LocalExperts, RoutingArgs,
-        RoutingSpec, Scoring, SharedWeights,
+        CombineArgs, DispatchArgs, ExpertsArgs, ExpertsSpec, GroupScore, LayerInputs, LocalExperts,
+        RoutingArgs, RoutingSpec, Scoring, SharedWeights,
     },
+    quantize::ScaleSource,
 };
 
 pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
@@ -24,6 +26,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("arguments of dispatch and combine", permutation_args),
         ("layers that do not fit each other", |_| experts_specs()),
         ("arguments of experts", experts_args),
+        ("what rows of experts are quantised with", layer_inputs),
     ]
 }
 
@@ -176,6 +179,16 @@ fn experts_specs() -> Verdict {
         network.with_glu(Glu::Clamped { alpha, limit }, GateLayout::Split)
     };
     spec(unit(1.702, 7.0)).check()?;
+    let int8 = || gated(2, 8, 6, Activation::Silu);
+    let kept = |first, second| {
+        let mut network = int8();
+        network.gate_up = network.gate_up.with_outliers(2, first);
+        network.down = network.down.with_outliers(2, second);
+        network
+    };
+    spec(kept(DType::F32, DType::F32)).check()?;
+    let mut no_integers = network();
+    no_integers.down = no_integers.down.with_outliers(2, DType::F32);
     for (operator, argument, spec) in [
         ("moe", "count", ExpertsSpec::new(LocalExperts::all(0), 2, network())),
         ("moe", "top_k", ExpertsSpec::new(LocalExperts::all(4), 0, network())),
@@ -192,6 +205,13 @@ fn experts_specs() -> Verdict {
         ("moe", "glu", spec(unit(f32::NAN, 7.0))),
         ("moe", "glu", spec(unit(1.702, 0.0))),
         ("moe", "shared", spec(network()).with_shared(gated(0, 9, 6, Activation::Silu))),
+        // Static scales of what has one a row, or none; outliers of another type than their rows.
+        ("moe", "gate_up", spec(int8().with_scales(ScaleSource::Static, ScaleSource::Dynamic))),
+        ("moe", "down", spec(int8().with_scales(ScaleSource::Dynamic, ScaleSource::Static))),
+        ("moe", "down", spec(network().with_scales(ScaleSource::Dynamic, ScaleSource::Static))),
+        ("moe", "gate_up", spec(kept(DType::F16, DType::F32))),
+        ("moe", "down", spec(kept(DType::F32, DType::Bf16))),
+        ("linear", "outliers", spec(no_integers)),
     ] {
         refused(operator, argument, spec.check())?;
     }
@@ -257,6 +277,65 @@ fn experts_args<B: Backend>(device: &B) -> Verdict {
         ),
         ("residual", ExpertsArgs { residual: Some(&half), ..args() }),
         ("out", ExpertsArgs { residual: Some(&out), ..args() }),
+    ] {
+        refused("moe", argument, args.check())?;
+    }
+    Ok(())
+}
+
+fn layer_inputs<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let format = ActivationFormat::AsymmetricPerTensor(DType::U8);
+    let mut network = gated(2, 8, 6, Activation::Silu);
+    network.gate_up = network.gate_up.with_activation_format(format).with_outliers(3, DType::F32);
+    network.down = network.down.with_activation_format(format);
+    let spec = |network| ExpertsSpec::new(LocalExperts::all(2), 1, network);
+    let dynamic = spec(network.clone());
+    let fixed = spec(network.with_scales(ScaleSource::Static, ScaleSource::Static));
+    if denied(device.moe_supports(&fixed)) {
+        return unsupported("moe", device.moe_plan(&fixed, 3));
+    }
+    let (plan, dynamic_plan) = (device.moe_plan(&fixed, 3)?, device.moe_plan(&dynamic, 3)?);
+    let packed = Packed::new(device, stream, &mut Rng::new(1), &fixed.expert, 2, false)?;
+    let tensor = |dtype, dims: &[usize]| Tensor::<B>::new(device, dtype, dims);
+    let (x, out) = (tensor(DType::F32, &[3, 8])?, tensor(DType::F32, &[3, 8])?);
+    let (ids, weights) = (tensor(DType::I32, &[3, 1])?, tensor(DType::F32, &[3, 1])?);
+    let (one, three) = (tensor(DType::F32, &[1])?, tensor(DType::F32, &[3])?);
+    let (floats, few) = (tensor(DType::F32, &[2])?, tensor(DType::I32, &[2, 2])?);
+    let all = packed.weights();
+    let args = |experts| ExpertsArgs::<B> {
+        plan: &plan,
+        x: &x,
+        ids: &ids,
+        weights: &weights,
+        experts,
+        shared: None,
+        residual: None,
+        out: &out,
+    };
+    args(all).check()?;
+    let first = |inputs| args(all.with_gate_up_inputs(inputs));
+    let second = |inputs| args(all.with_down_inputs(inputs));
+    let (gate_up, down) = (all.gate_up_inputs, all.down_inputs);
+    let mut no_scales = gate_up;
+    no_scales.scales = None;
+    let mut no_zeros = down;
+    no_zeros.zero_points = None;
+    let mut no_columns = gate_up;
+    no_columns.outlier_columns = None;
+    let columns = gate_up.outlier_columns.unwrap_or(&few);
+    for (argument, args) in [
+        ("gate_up_inputs", first(no_scales)),
+        ("gate_up_inputs", first(gate_up.with_scales(&three))),
+        ("gate_up_inputs", first(gate_up.with_scales(&one))),
+        ("gate_up_inputs", first(no_columns)),
+        ("gate_up_inputs", first(gate_up.with_outlier_columns(&few))),
+        ("down_inputs", second(LayerInputs::default())),
+        ("down_inputs", second(no_zeros)),
+        ("down_inputs", second(down.with_zero_points(&floats))),
+        ("down_inputs", second(down.with_outlier_columns(columns))),
+        ("out", ExpertsArgs { out: &x, ..args(all) }),
+        ("gate_up_inputs", ExpertsArgs { plan: &dynamic_plan, ..args(all) }),
     ] {
         refused("moe", argument, args.check())?;
     }

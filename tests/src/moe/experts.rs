@@ -6,15 +6,18 @@ use crate::{
     judge::{judge, unsupported},
     ledger::denied,
     linear::{Fill, Weights},
-    oracle::moe::experts::{self as oracle, Layer, Network},
+    oracle::moe::{
+        experts::{self as oracle, Layer, Network},
+        quantised::Known,
+    },
     poison::{Guarded, Layout},
     random::Rng,
-    tolerance::Bound,
 };
 use halite_kernels::{
     Backend, DType, Stream,
     linear::LinearSpec,
-    moe::{ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, SharedWeights},
+    moe::{ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, LayerInputs, SharedWeights},
+    quantize::{QuantizeSpec, ScaleSource},
 };
 
 /// One call.
@@ -50,13 +53,100 @@ impl Case {
     }
 }
 
+/// One layer of some experts on the device, and what the oracle needs of it.
+struct PackedLayer<B: Backend> {
+    packed: Vec<B::Packed>,
+    bias: Option<Guarded<B>>,
+    scales: Option<Guarded<B>>,
+    zero_points: Option<Guarded<B>>,
+    outlier_columns: Option<Guarded<B>>,
+    layers: Vec<Layer>,
+}
+
+impl<B: Backend> PackedLayer<B> {
+    /// `scale` is about what a static scale is.
+    fn new(
+        device: &B,
+        stream: &mut B::Stream,
+        rng: &mut Rng,
+        (spec, quantize): (&LinearSpec, Option<QuantizeSpec>),
+        (count, bias): (usize, bool),
+        scale: f32,
+    ) -> Result<Self, Fault> {
+        let (mut packed, mut layers) = (Vec::new(), Vec::new());
+        let n = spec.weight_rows();
+        let spreads = rng.aways(count * n);
+        let (biases, values) = Guarded::<B>::input(stream, DType::F32, &spreads, &[count, n], Layout::Dense)?;
+        for expert in 0..count {
+            let weights = Weights::new(rng, spec, Fill::Away);
+            packed.push(weights.pack(device, stream, spec)?);
+            let (columns, outliers) = weights.outliers();
+            layers.push(Layer {
+                weights: weights.dequantised(spec.in_features),
+                bias: bias.then(|| values[expert * n..][..n].to_vec()),
+                outlier_columns: columns.to_vec(),
+                outliers: outliers.iter().copied().map(f64::from).collect(),
+                known: None,
+            });
+        }
+        let bias = bias.then_some(biases);
+        let mut new =
+            PackedLayer { packed, bias, scales: None, zero_points: None, outlier_columns: None, layers };
+        if let Some(quantize) = quantize {
+            new.static_inputs(stream, rng, &quantize, scale)?;
+        }
+        Ok(new)
+    }
+
+    /// Scales and zero points far apart, so that another expert's show; and the columns that weights came with.
+    fn static_inputs(
+        &mut self,
+        stream: &mut B::Stream,
+        rng: &mut Rng,
+        quantize: &QuantizeSpec,
+        scale: f32,
+    ) -> Result<(), Fault> {
+        let count = self.layers.len();
+        if quantize.scales == ScaleSource::Static {
+            let scales: Vec<f32> = (0..count).map(|_| scale * (1.0 + 3.0 * rng.unit())).collect();
+            let zeros = quantize.output.has_zero_points();
+            let middle = if quantize.output.dtype() == DType::U8 { 128 } else { 0 };
+            let zero_points: Vec<i32> =
+                (0..count).map(|_| if zeros { middle + rng.below(81) as i32 - 40 } else { 0 }).collect();
+            for (layer, (&scale, &zero_point)) in self.layers.iter_mut().zip(scales.iter().zip(&zero_points))
+            {
+                layer.known = Some(Known { scale: f64::from(scale), zero_point });
+            }
+            self.scales = Some(Guarded::input(stream, DType::F32, &scales, &[count], Layout::Dense)?.0);
+            if zeros {
+                let zero_points =
+                    Guarded::integers(stream, DType::I32, &zero_points, &[count], Layout::Dense)?;
+                self.zero_points = Some(zero_points);
+            }
+        }
+        if quantize.outlier_columns > 0 {
+            let columns = self.layers.iter().flat_map(|layer| &layer.outlier_columns);
+            let columns: Vec<i32> = columns.map(|&column| column as i32).collect();
+            let dims = [count, quantize.outlier_columns];
+            let columns = Guarded::integers(stream, DType::I32, &columns, &dims, Layout::Dense)?;
+            self.outlier_columns = Some(columns);
+        }
+        Ok(())
+    }
+
+    fn inputs(&self) -> LayerInputs<'_, B> {
+        let mut inputs = LayerInputs::default();
+        inputs.scales = self.scales.as_ref().map(|scales| &scales.view);
+        inputs.zero_points = self.zero_points.as_ref().map(|zero_points| &zero_points.view);
+        inputs.outlier_columns = self.outlier_columns.as_ref().map(|columns| &columns.view);
+        inputs
+    }
+}
+
 /// Experts of one network on the device, and what the oracle needs of them.
 pub(crate) struct Packed<B: Backend> {
-    gate_up: Vec<B::Packed>,
-    down: Vec<B::Packed>,
-    gate_up_bias: Option<Guarded<B>>,
-    down_bias: Option<Guarded<B>>,
-    networks: Vec<Network>,
+    gate_up: PackedLayer<B>,
+    down: PackedLayer<B>,
 }
 
 impl<B: Backend> Packed<B> {
@@ -68,31 +158,27 @@ impl<B: Backend> Packed<B> {
         count: usize,
         bias: bool,
     ) -> Result<Self, Fault> {
-        let mut layer = |spec: &LinearSpec| -> Result<_, Fault> {
-            let (mut packed, mut layers) = (Vec::new(), Vec::new());
-            let n = spec.weight_rows();
-            let spreads = rng.aways(count * n);
-            let (biases, values) =
-                Guarded::<B>::input(stream, DType::F32, &spreads, &[count, n], Layout::Dense)?;
-            for expert in 0..count {
-                let weights = Weights::new(rng, spec, Fill::Away);
-                packed.push(weights.pack(device, stream, spec)?);
-                let bias = bias.then(|| values[expert * n..][..n].to_vec());
-                layers.push(Layer { weights: weights.dequantised(spec.in_features), bias });
-            }
-            Ok((packed, layers, bias.then_some(biases)))
-        };
-        let (gate_up, first, gate_up_bias) = layer(&network.gate_up)?;
-        let (down, second, down_bias) = layer(&network.down)?;
-        let networks = first.into_iter().zip(second).map(|(gate_up, down)| Network { gate_up, down });
-        Ok(Packed { gate_up, down, gate_up_bias, down_bias, networks: networks.collect() })
+        // Of the rows, and of what is between the layers: some values lie beyond.
+        let gate_up = (&network.gate_up, network.gate_up_quantize(DType::F32));
+        let down = (&network.down, network.down_quantize());
+        Ok(Packed {
+            gate_up: PackedLayer::new(device, stream, rng, gate_up, (count, bias), 0.004)?,
+            down: PackedLayer::new(device, stream, rng, down, (count, bias), 0.02)?,
+        })
     }
 
     pub(crate) fn weights(&self) -> ExpertWeights<'_, B> {
-        let mut weights = ExpertWeights::new(&self.gate_up, &self.down);
-        weights.gate_up_bias = self.gate_up_bias.as_ref().map(|bias| &bias.view);
-        weights.down_bias = self.down_bias.as_ref().map(|bias| &bias.view);
+        let mut weights = ExpertWeights::new(&self.gate_up.packed, &self.down.packed)
+            .with_gate_up_inputs(self.gate_up.inputs())
+            .with_down_inputs(self.down.inputs());
+        weights.gate_up_bias = self.gate_up.bias.as_ref().map(|bias| &bias.view);
+        weights.down_bias = self.down.bias.as_ref().map(|bias| &bias.view);
         weights
+    }
+
+    fn networks(&self) -> Vec<Network> {
+        let layers = self.gate_up.layers.iter().cloned().zip(self.down.layers.iter().cloned());
+        layers.map(|(gate_up, down)| Network { gate_up, down }).collect()
     }
 }
 
@@ -149,19 +235,13 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
             continue;
         }
         let all = oracle::Weights {
-            experts: experts.networks.clone(),
-            shared: shared.as_ref().and_then(|shared| shared.networks.first().cloned()),
+            experts: experts.networks(),
+            shared: shared.as_ref().and_then(|shared| shared.networks().into_iter().next()),
             shared_gate: case.shared_gate.then(|| gate_values.clone()),
         };
-        let mut expected: Vec<Bound> = Vec::new();
-        for token in 0..tokens {
-            let slots: Vec<(i32, f64)> = (token * top_k..(token + 1) * top_k)
-                .map(|place| (ids[place], weight_values[place]))
-                .collect();
-            let part = token * hidden..(token + 1) * hidden;
-            let residual = case.residual.then(|| &residuals[part.clone()]);
-            expected.extend(oracle::token(spec, &all, &values[part.clone()], &slots, residual));
-        }
+        let slots: Vec<(i32, f64)> = ids.iter().copied().zip(weight_values).collect();
+        let residual = case.residual.then_some(&residuals[..]);
+        let expected = oracle::layer(spec, &all, &values, &slots, residual);
         judge("out", &dims, &out.read(stream)?, &expected)?;
     }
     Ok(())

@@ -78,7 +78,7 @@ impl Weights {
     }
 }
 
-/// The scales of Integer activations.
+/// The scales of integer activations.
 #[derive(Clone, Copy, Debug)]
 pub struct RowScales<'a> {
     /// `[rows, ceil(k / group)]`, `[rows]`, or one for all.
@@ -87,18 +87,36 @@ pub struct RowScales<'a> {
     pub group: Option<usize>,
 }
 
+/// Columns in float beside integers; their integers count for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outliers<'a> {
+    /// Which.
+    pub columns: &'a [u32],
+    /// `[rows, columns]`.
+    pub x: &'a [f64],
+    /// `[weight rows, columns]`.
+    pub weights: &'a [f64],
+}
+
 /// Integer activations times integer weights, `[rows, weight rows]`.
 ///
 /// Where both change scale along K, a sum ends wherever either does; one group is a multiple of the other.
-pub fn integer_products(x: &[i32], row_scales: RowScales<'_>, weights: &Weights) -> Vec<Bound> {
-    let k = weights.k;
+pub fn integer_products(
+    x: &[i32],
+    row_scales: RowScales<'_>,
+    weights: &Weights,
+    outliers: Outliers<'_>,
+) -> Vec<Bound> {
+    let (k, count) = (weights.k, outliers.columns.len());
+    let mut counts = vec![true; k];
+    outliers.columns.iter().for_each(|&column| counts[column as usize] = false);
     let step = row_scales.group.unwrap_or(k).min(weights.group);
     let mut products = Vec::new();
     for (t, x) in x.chunks_exact(k).enumerate() {
         for n in 0..weights.rows {
             let mut terms = Vec::new();
             for start in (0..k).step_by(step) {
-                let places = start..k.min(start + step);
+                let places = (start..k.min(start + step)).filter(|&i| counts[i]);
                 let dot: i64 = places.clone().map(|i| i64::from(x[i]) * weights.q[n * k + i]).sum();
                 let place = weights.place(n, start);
                 let mut term = converted(dot).times(Bound::exact(weights.scales[place]));
@@ -111,17 +129,22 @@ pub fn integer_products(x: &[i32], row_scales: RowScales<'_>, weights: &Weights)
                 }
                 terms.push(term);
             }
-            let product = Bound::total(&terms);
-            products.push(match row_scales.group {
-                None => product.times(Bound::exact(row_scales.scales[t.min(row_scales.scales.len() - 1)])),
-                Some(_) => product,
-            });
+            let mut product = Bound::total(&terms);
+            if row_scales.group.is_none() {
+                let scale = row_scales.scales[t.min(row_scales.scales.len() - 1)];
+                product = product.times(Bound::exact(scale));
+            }
+            if count > 0 {
+                let (x, w) = (&outliers.x[t * count..][..count], &outliers.weights[n * count..][..count]);
+                product = product.plus(Bound::sum(x.iter().zip(w).map(|(x, w)| x * w)));
+            }
+            products.push(product);
         }
     }
     products
 }
 
-/// The bare sums of Integer activations and integer weights, `[rows, weight rows]`.
+/// The bare sums of integer activations and integer weights, `[rows, weight rows]`.
 pub fn bare_sums(x: &[i32], weights: &Weights) -> Vec<i64> {
     let k = weights.k;
     let sum = |x: &[i32], w: &[i64]| x.iter().zip(w).map(|(&x, &w)| i64::from(x) * w).sum();

@@ -2,4 +2,5 @@
 
 pub mod experts;
 pub mod permutation;
+pub mod quantised;
 pub mod routing;

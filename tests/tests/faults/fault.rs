@@ -59,12 +59,13 @@ faults! {
     LoraOverwrites => ["linear/lora"];
     LoraStaleStep => ["linear/lora"];
     LoraBatchVariant => ["invariance/linear"];
-    LinearNoRowZeroPoint => ["linear/formats", "linear/known"];
+    LinearNoRowZeroPoint => ["linear/formats", "linear/group_wise", "linear/known"];
     LinearNoChannelZeroPoint => ["linear/formats", "linear/known"];
     LinearZeroPointsInF32 => ["linear/known"];
     LinearFirstGroupScale => ["linear/formats"];
-    LinearNoOutliers => ["linear/formats"];
-    LinearOutliersTwice => ["linear/formats"];
+    LinearNoOutliers => ["linear/formats", "linear/group_wise"];
+    LinearOutliersTwice => ["linear/formats", "linear/group_wise"];
+    LinearOutlierMinsStay => ["linear/group_wise"];
     LinearOutputWraps => ["linear/formats", "linear/known"];
     LinearOutputTruncates => ["linear/formats", "linear/known"];
     GroupedNextGroup => ["grouped/edges"];
@@ -88,6 +89,10 @@ faults! {
     MoeWeightOnOutput => ["moe/sums"];
     MoeNoShared => ["moe/sums"];
     MoeSharedUngated => ["moe/sums"];
+    MoeFirstStaticScale => ["moe/formats"];
+    MoeFirstStaticZeroPoint => ["moe/formats"];
+    MoeScaleOfFirstRow => ["moe/formats"];
+    MoeFirstOutlierColumns => ["moe/formats"];
     MoeBatchVariant => ["invariance/moe"];
     MlaNeighbourHead => ["mla/absorbed", "mla/expanded", "mla/products"];
     MlaTailOfLatent => ["mla/absorbed", "mla/expanded", "mla/products"];

@@ -56,9 +56,7 @@ impl Contents {
 
     /// The lists one after the other, all as F64.
     fn bytes(&self) -> Vec<u8> {
-        if let Some(weights) = &self.group_wise {
-            return linear_group_wise::save(weights);
-        }
+        let group_wise = self.group_wise.as_ref().map(linear_group_wise::save).unwrap_or_default();
         let Integers { q, scales, zero_points, outliers, .. } = &self.integers;
         let integers = |list: &[i32]| list.iter().copied().map(f64::from).collect::<Vec<_>>();
         let columns = self.outlier_columns.iter().copied().map(f64::from).collect();
@@ -70,7 +68,8 @@ impl Contents {
             outliers.clone(),
             columns,
         ];
-        lists.concat().into_iter().flat_map(f64::to_le_bytes).collect()
+        let lists = lists.concat().into_iter().flat_map(f64::to_le_bytes);
+        group_wise.into_iter().chain(lists).collect()
     }
 
     /// How many of each list.
@@ -78,7 +77,9 @@ impl Contents {
         let (rows, all) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
         let columns = spec.outliers.map_or(0, |outliers| outliers.columns);
         let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { rows } else { 0 };
-        if spec.weights.is_int8() {
+        if linear_group_wise::has(spec) {
+            [0, 0, 0, 0, rows * columns, columns]
+        } else if spec.weights.is_int8() {
             [0, all, rows, zeros, rows * columns, columns]
         } else {
             [all, 0, 0, 0, 0, 0]
@@ -98,7 +99,8 @@ impl Exact {
     /// `[rows, weight_rows]`, scales included.
     fn products(&self, weights: &Contents, x: &Activations<'_, Self>) -> Vec<Bound> {
         if let Some(group_wise) = &weights.group_wise {
-            return self.group_wise_products(&weights.spec, group_wise, x);
+            let outliers = (&weights.outlier_columns[..], &weights.integers.outliers[..]);
+            return self.group_wise_products(&weights.spec, group_wise, outliers, x);
         }
         let (n, k) = (weights.spec.weight_rows(), weights.spec.in_features);
         match x {
@@ -254,10 +256,9 @@ impl Linear for Exact {
     fn linear_restore(&self, _: &mut Queue, spec: &LinearSpec, saved: &[u8]) -> Result<Packed> {
         let header = Contents::header(spec);
         let counts = Contents::counts(spec);
-        let size = match linear_group_wise::has(spec) {
-            true => linear_group_wise::saved_len(spec),
-            false => counts.iter().fold(0usize, |size, &count| size.saturating_add(count)).saturating_mul(8),
-        };
+        let group_wise = if linear_group_wise::has(spec) { linear_group_wise::saved_len(spec) } else { 0 };
+        let lists = counts.iter().fold(0usize, |size, &count| size.saturating_add(count)).saturating_mul(8);
+        let size = group_wise.saturating_add(lists);
         let body = match saved.strip_prefix(&header[..]) {
             Some(body) => body,
             None if self.has(Fault::LinearTakesAnyPacking) && saved.len() >= size => {
@@ -272,15 +273,14 @@ impl Linear for Exact {
                 got: format!("{} bytes", saved.len()),
             });
         }
-        if linear_group_wise::has(spec) {
-            let group_wise = Some(linear_group_wise::restore(spec, body));
-            return Ok(Packed(Arc::new(Contents { group_wise, ..Contents::empty(spec.clone()) })));
-        }
+        let (group_wise, lists) = body.split_at(group_wise);
         let mut elements =
-            body.chunks_exact(8).map(|bytes| f64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
+            lists.chunks_exact(8).map(|bytes| f64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
         let mut lists = counts.map(|count| elements.by_ref().take(count).collect::<Vec<f64>>());
         let integers = |list: &[f64]| list.iter().map(|&x| x as i32).collect();
         let mut packed = Contents::empty(spec.clone());
+        packed.group_wise =
+            linear_group_wise::has(spec).then(|| linear_group_wise::restore(spec, group_wise));
         packed.floats = std::mem::take(&mut lists[0]);
         packed.integers.q = integers(&lists[1]);
         packed.integers.scales = std::mem::take(&mut lists[2]);

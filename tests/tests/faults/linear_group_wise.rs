@@ -9,7 +9,7 @@ use halite_kernels::linear::{
     ActivationFormat, Activations, GroupOffset, HostWeights, LinearSpec, WeightFormat,
 };
 use halite_parity::{
-    oracle::linear_group_wise::{RowScales, Weights, bare_sums, float_products, integer_products},
+    oracle::linear_group_wise::{Outliers, RowScales, Weights, bare_sums, float_products, integer_products},
     tolerance::Bound,
 };
 
@@ -61,6 +61,7 @@ impl Exact {
         &self,
         spec: &LinearSpec,
         weights: &Weights,
+        (columns, kept): (&[u32], &[f64]),
         x: &Activations<'_, Self>,
     ) -> Vec<Bound> {
         let Some(x) = x.quantized() else {
@@ -72,7 +73,11 @@ impl Exact {
             }
             return products;
         };
-        let q: Vec<i32> = read(x.q).into_iter().map(|x| x as i32).collect();
+        let zero_points = x.zero_points.map(read).filter(|_| !self.has(Fault::LinearNoRowZeroPoint));
+        let zero =
+            |row: usize| zero_points.as_ref().map_or(0, |zeros| zeros[row.min(zeros.len() - 1)] as i32);
+        let q = read(x.q).into_iter().enumerate();
+        let q: Vec<i32> = q.map(|(i, x)| x as i32 - zero(i / weights.k)).collect();
         if spec.output == DType::I32 {
             return bare_sums(&q, weights).iter().map(|&sum| Bound::exact(sum as f64)).collect();
         }
@@ -82,7 +87,28 @@ impl Exact {
         }
         let group =
             if let ActivationFormat::Int8PerGroup { size } = spec.activations { Some(size) } else { None };
-        integer_products(&q, RowScales { scales: &scales, group }, weights)
+        let mut x = x.outliers.map(read).unwrap_or_default();
+        if self.has(Fault::LinearNoOutliers) {
+            x.fill(0.0);
+        }
+        let scales = RowScales { scales: &scales, group };
+        let outliers = Outliers { columns, x: &x, weights: kept };
+        let mut sums = integer_products(&q, scales, weights, outliers);
+        let mut others = None;
+        if self.has(Fault::LinearOutliersTwice) && !columns.is_empty() {
+            others = Some(weights.clone());
+        }
+        if self.has(Fault::LinearOutlierMinsStay) && !columns.is_empty() {
+            // What is left of a weight of 0.
+            let mut mins = weights.clone();
+            mins.q.fill(0);
+            others = Some(mins);
+        }
+        if let Some(others) = others {
+            let others = integer_products(&q, scales, &others, Outliers::default());
+            sums.iter_mut().zip(others).for_each(|(sum, other)| sum.value += other.value);
+        }
+        sums
     }
 }
 

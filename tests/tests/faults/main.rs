@@ -6,6 +6,7 @@ mod cache;
 mod collectives;
 mod device;
 mod embedding;
+mod experts;
 mod fault;
 mod grouped;
 mod linear;

@@ -4,31 +4,26 @@ use crate::{
     device::{Exact, Queue, read, values, write},
     fault::Fault,
 };
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    activation::{Function, GateLayout, Glu},
-    linear::{ActivationFormat, Activations, Epilogue, Linear, LinearArgs},
+    linear::{ActivationFormat, Activations},
     moe::{
-        CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, GroupScore, Moe,
-        MoePlan, RouterWeightOn, RouterWeights, RoutingArgs, RoutingSpec, SharedWeights,
+        CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, GroupScore, Moe, MoePlan,
+        RouterWeights, RoutingArgs, RoutingSpec, SharedWeights,
     },
 };
 use halite_parity::{
-    oracle::{
-        activation,
-        moe::{
-            permutation::{combined, sorted},
-            routing::Router,
-        },
-        quantize::by_the_letter,
+    oracle::moe::{
+        permutation::{combined, sorted},
+        routing::Router,
     },
     tolerance::Bound,
 };
 
 #[derive(Debug)]
 pub(crate) struct Plan {
-    spec: ExpertsSpec,
+    pub(crate) spec: ExpertsSpec,
     max_tokens: usize,
 }
 
@@ -195,57 +190,8 @@ impl Moe for Exact {
         0
     }
 
-    /// Token by token and slot by slot, each expert a pair of layers over one row.
     fn moe(&self, stream: &mut Queue, args: Checked<ExpertsArgs<'_, Self>>) -> Result<()> {
-        let spec = &args.plan.spec;
-        let (top_k, hidden) = (spec.top_k, spec.expert.hidden());
-        let (ids, weights) = (read(args.ids), read(args.weights));
-        let tokens = args.x.dims()[0];
-        let mut out = Vec::new();
-        for token in 0..tokens {
-            let x = args.x.narrow(0, token..token + 1)?;
-            let mut sum = vec![0.0; hidden];
-            let mut on_input = spec.router_weight == RouterWeightOn::Input;
-            if self.has(Fault::MoeWeightOnOutput) {
-                on_input = false;
-            }
-            for slot in 0..top_k {
-                let id = ids[token * top_k + slot] as i64;
-                let first = if self.has(Fault::MoeFromZero) { 0 } else { spec.local.first as i64 };
-                let mut expert = usize::try_from(id - first).ok().filter(|&expert| expert < spec.local.count);
-                if self.has(Fault::MoeNeighbour) {
-                    expert = expert.map(|expert| (expert + 1) % spec.local.count);
-                }
-                let Some(expert) = expert else { continue };
-                let weight = weights[token * top_k + slot];
-                let input = if on_input { weight } else { 1.0 };
-                let y = self.network(stream, &spec.expert, &args.experts, expert, &x, input)?;
-                let output = if on_input { 1.0 } else { weight };
-                sum.iter_mut().zip(read(&y)).for_each(|(sum, y)| *sum += output * y);
-            }
-            if let (Some(shared), Some(network)) = (&args.shared, &spec.shared)
-                && !self.has(Fault::MoeNoShared)
-            {
-                let y = read(&self.network(stream, network, &shared.expert, 0, &x, 1.0)?);
-                let gate = shared.gate.filter(|_| !self.has(Fault::MoeSharedUngated)).map(read);
-                let share = gate.map_or(1.0, |gate| {
-                    let logit: f64 = read(&x).iter().zip(gate).map(|(x, gate)| x * gate).sum();
-                    1.0 / (1.0 + (-logit).exp())
-                });
-                sum.iter_mut().zip(y).for_each(|(sum, y)| *sum += share * y);
-            }
-            if let Some(residual) = args.residual {
-                let residual = read(&residual.narrow(0, token..token + 1)?);
-                sum.iter_mut().zip(residual).for_each(|(sum, y)| *sum += y);
-            }
-            // The last bits depend on how many tokens there are.
-            if self.has(Fault::MoeBatchVariant) && tokens > 4 {
-                sum.iter_mut().for_each(|y| *y *= 1.0 + 1e-6);
-            }
-            out.extend(sum);
-        }
-        write(args.out, out);
-        Ok(())
+        self.experts(stream, &args)
     }
 }
 
@@ -277,93 +223,5 @@ impl Exact {
             return ids.into_iter().map(|id| spec.experts as i32 - 1 - id).collect();
         }
         Router::new(&spec, logits, bias).ids()
-    }
-
-    /// One expert over one row, whose input is multiplied by `weight`.
-    fn network(
-        &self,
-        stream: &mut Queue,
-        network: &FeedForward,
-        weights: &ExpertWeights<'_, Self>,
-        expert: usize,
-        x: &Tensor<Self>,
-        weight: f64,
-    ) -> Result<Tensor<Self>> {
-        let (gate_up, down) = (&network.gate_up, &network.down);
-        let first = Tensor::new(self, gate_up.output, &[1, gate_up.out_features])?;
-        let bias = weights.gate_up_bias.filter(|_| !self.has(Fault::MoeNoBias));
-        self.layer(stream, &weights.gate_up[expert], bias, expert, x, weight, &first)?;
-        let mut between = first.clone();
-        if let Some(mut function) = network.function {
-            if let Function::Gated { glu, layout } = &mut function {
-                if self.has(Fault::MoeSplitForInterleaved) {
-                    *layout = GateLayout::Split;
-                }
-                if self.has(Fault::MoeUnclamped) && matches!(glu, Glu::Clamped { .. }) {
-                    *glu = Glu::Clamped { alpha: 1.702, limit: 1e30 };
-                }
-            }
-            let row: Vec<Bound> = read(&first).into_iter().map(Bound::exact).collect();
-            let dtype = match down.activations {
-                ActivationFormat::Float(dtype) => dtype,
-                _ => DType::F32,
-            };
-            between = Tensor::new(self, dtype, &[1, down.in_features])?;
-            let mut y = values(activation::rows(function, &row, down.in_features));
-            if self.has(Fault::MoeUpOneSided)
-                && let Function::Gated { glu: Glu::Clamped { alpha, limit }, layout } = function
-            {
-                let glu = Glu::Clamped { alpha, limit: 1e30 };
-                let free = values(activation::rows(Function::Gated { glu, layout }, &row, down.in_features));
-                for (column, y) in y.iter_mut().enumerate() {
-                    let (gate, up) = match layout {
-                        GateLayout::Interleaved => (2 * column, 2 * column + 1),
-                        _ => (column, down.in_features + column),
-                    };
-                    if row[up].value < -f64::from(limit) && row[gate].value < f64::from(limit) {
-                        *y = free[column];
-                    }
-                }
-            }
-            write(&between, y);
-        }
-        let second = Tensor::new(self, down.output, &[1, down.out_features])?;
-        self.layer(stream, &weights.down[expert], weights.down_bias, expert, &between, 1.0, &second)?;
-        Ok(second)
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "all of one layer over one row")]
-    fn layer(
-        &self,
-        stream: &mut Queue,
-        weights: &<Self as Linear>::Packed,
-        bias: Option<&Tensor<Self>>,
-        expert: usize,
-        x: &Tensor<Self>,
-        weight: f64,
-        out: &Tensor<Self>,
-    ) -> Result<()> {
-        let k = x.dims()[1];
-        let q = Tensor::new(self, DType::I8, &[1, k])?;
-        let (scales, floats) = (Tensor::new(self, DType::F32, &[1])?, Tensor::new(self, x.dtype(), &[1, k])?);
-        let x = match weights.as_ref().activations {
-            ActivationFormat::Int8PerToken => {
-                let row: Vec<f32> = read(x).into_iter().map(|x| x as f32).collect();
-                let (row, scale) = by_the_letter(&row);
-                write(&q, row.into_iter().map(f64::from));
-                write(&scales, [f64::from(scale) * weight]);
-                Activations::Int8PerToken { q: &q, scales: &scales }
-            }
-            _ => {
-                write(&floats, read(x).into_iter().map(|x| x * weight));
-                Activations::Float(&floats)
-            }
-        };
-        let bias = match bias {
-            Some(bias) => Some(bias.narrow(0, expert..expert + 1)?.reshape(&bias.dims()[1..])?),
-            None => None,
-        };
-        let epilogue = Epilogue { bias: bias.as_ref(), ..Epilogue::default() };
-        self.linear(stream, LinearArgs { x, weights, epilogue, out }.check()?)
     }
 }

@@ -9,6 +9,7 @@
 //! term = term * a_scale[m, g]                        where activations have scales along K
 //! y = y + term                                       steps in ascending K, y begun at 0
 //! y = y * a_scale[m]                                 after the last step, where a row has one scale
+//! y = y + outliers
 //! ```
 
 use super::{
@@ -16,6 +17,7 @@ use super::{
     epilogue::RowSums,
     groups::{GroupWiseWeights, LaneFactors, PIECE},
     int8::{Int8Rows, int8_tile},
+    outliers::Outliers,
     pack::{PANEL, Place},
     product::{Product, TILE, TileSums},
     scaled::RowScales,
@@ -38,11 +40,12 @@ pub(super) struct GroupWiseRows<'a> {
     pub(super) scales: RowScales<'a>,
 }
 
-/// Rows times weights, scales included.
+/// Rows times weights, scales included, and what is added in float.
 #[derive(Clone, Copy)]
 pub(super) struct GroupWiseProduct<'a> {
     pub(super) rows: GroupWiseRows<'a>,
     pub(super) weights: GroupWiseWeights<'a>,
+    pub(super) outliers: Option<Outliers<'a>>,
 }
 
 impl Product for GroupWiseProduct<'_> {
@@ -69,7 +72,7 @@ impl Product for GroupWiseProduct<'_> {
     }
 
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {
-        let Self { rows, weights } = self;
+        let Self { rows, weights, outliers } = self;
         let (k, panel, count) = (weights.k(), tile.panels.start, tile.rows.len());
         let sums = &mut sums[..count];
         sums.fill([[0.0; LANES]; 2]);
@@ -101,6 +104,9 @@ impl Product for GroupWiseProduct<'_> {
         }
         if !matches!(rows.scales, RowScales::PerGroup { .. }) {
             isa.call(ScaleRows { scales: rows.scales, first: tile.rows.start, sums });
+        }
+        if let Some(outliers) = outliers {
+            isa.call(outliers.add(tile.rows.start, panel, sums));
         }
     }
 }

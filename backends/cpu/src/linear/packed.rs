@@ -29,6 +29,8 @@ struct Inner {
     factors: Factors,
     /// Panels of `[outlier columns][32]`.
     outliers: Vec<f32>,
+    /// Ascending, below K.
+    outlier_columns: Vec<u32>,
 }
 
 /// What INT8 weights that meet integers have for each of their channels; empty for others.
@@ -72,6 +74,11 @@ impl CpuPacked {
     /// Panels of the weights of outlier columns.
     pub(super) fn outliers(&self) -> &[f32] {
         &self.0.outliers
+    }
+
+    /// The outlier columns, ascending.
+    pub(super) fn outlier_columns(&self) -> &[u32] {
+        &self.0.outlier_columns
     }
 
     /// Weights with factors a group; `panels` are all of [`CpuPacked::panels`].
@@ -159,7 +166,8 @@ impl Cpu {
         if !outlier_columns.is_empty() {
             self.pack_floats(&spec, outlier_columns.len(), outlier_values, &mut outliers);
         }
-        Ok(CpuPacked(Arc::new(Inner { spec, panels, channels, factors, outliers })))
+        let outlier_columns = outlier_columns.to_vec();
+        Ok(CpuPacked(Arc::new(Inner { spec, panels, channels, factors, outliers, outlier_columns })))
     }
 
     /// `data` is `[weight_rows, k]`.
@@ -219,7 +227,7 @@ fn header(spec: &LinearSpec) -> String {
     format!("halite-cpu linear panels-of-{PANEL} v2 {spec:?}\n")
 }
 
-/// The packed bytes: header, panels, what channels and groups have, outliers.
+/// The packed bytes: header, panels, what channels and groups have, outliers and their columns.
 pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
     let mut bytes = header(&packed.0.spec).into_bytes();
     bytes.extend_from_slice(&packed.panels().read(0..packed.panels().len())?);
@@ -229,6 +237,7 @@ pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
     bytes.extend_from_slice(bytemuck::cast_slice(sums));
     packed.0.factors.save(&mut bytes);
     bytes.extend_from_slice(bytemuck::cast_slice(packed.outliers()));
+    bytes.extend_from_slice(bytemuck::cast_slice(packed.outlier_columns()));
     Ok(bytes)
 }
 
@@ -246,7 +255,9 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
     let channels = if spec.weights.is_int8() && !is_group_wise(spec) { spec.weight_rows() } else { 0 };
     let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { channels } else { 0 };
     let panels = panel_bytes(spec)?;
-    let words = [channels, zeros, channels, outlier_len(spec)?];
+    let (outliers, outlier_columns) =
+        (outlier_len(spec)?, spec.outliers.map_or(0, |outliers| outliers.columns));
+    let words = [channels, zeros, channels, outliers, outlier_columns];
     let factors = Factors::saved_len(spec, columns(spec)).unwrap_or(usize::MAX);
     let size = words.iter().fold(panels.saturating_add(factors as u64), |size, &words| {
         size.saturating_add((words as u64).saturating_mul(4))
@@ -260,7 +271,8 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
     let (scales, rest) = rest.split_at(4 * channels);
     let (zero_points, rest) = rest.split_at(4 * zeros);
     let (sums, rest) = rest.split_at(4 * channels);
-    let (factors, outliers) = rest.split_at(factors);
+    let (factors, rest) = rest.split_at(factors);
+    let (outliers, outlier_columns) = rest.split_at(4 * outliers);
     let channels = Channels {
         scales: bytemuck::allocation::pod_collect_to_vec(scales),
         zero_points: bytemuck::allocation::pod_collect_to_vec(zero_points),
@@ -272,5 +284,14 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
         return Err(wrong("finite, positive scales".to_owned(), "others: the bytes are damaged".to_owned()));
     };
     let outliers = bytemuck::allocation::pod_collect_to_vec(outliers);
-    Ok(CpuPacked(Arc::new(Inner { spec: spec.clone(), panels: buffer, channels, factors, outliers })))
+    let outlier_columns: Vec<u32> = bytemuck::allocation::pod_collect_to_vec(outlier_columns);
+    let ascending = outlier_columns.windows(2).all(|pair| pair[0] < pair[1]);
+    if !ascending || outlier_columns.last().is_some_and(|&last| last as usize >= spec.in_features) {
+        return Err(wrong(
+            "ascending outlier columns".to_owned(),
+            "others: the bytes are damaged".to_owned(),
+        ));
+    }
+    let spec = spec.clone();
+    Ok(CpuPacked(Arc::new(Inner { spec, panels: buffer, channels, factors, outliers, outlier_columns })))
 }

@@ -40,6 +40,7 @@ impl Cpu {
     ) -> Result<()> {
         let (packed, spec) = (args.weights, args.weights.as_ref());
         let (format, rows, k) = (spec.activations, args.out.dims()[0], spec.in_features);
+        let kernel = IntegerKernel::of(spec);
         let sizes = Sizes::of(packed, rows);
         let scratch = sizes.cut(stream.scratch("linear", sizes.total())?);
 
@@ -47,6 +48,10 @@ impl Cpu {
         let (values, stride, offset): (&[i8], usize, i32) = if format.dtype() == DType::U8 {
             self.signed_rows(x.q, scratch.bytes)?;
             (scratch.bytes, k, 128)
+        } else if kernel == IntegerKernel::GroupWise && spec.outliers.is_some() {
+            // What is 0 here counts neither in products nor in the sums that minima are multiplied with.
+            self.blanked_rows(x.q, packed.outlier_columns(), scratch.bytes)?;
+            (scratch.bytes, k, 0)
         } else {
             given = read::<i8>(x.q)?;
             (given.data(), given.rows.outer_stride, 0)
@@ -64,10 +69,17 @@ impl Cpu {
             (ScaleKind::All, &[scale]) => RowScales::One(scale),
             (_, values) => RowScales::PerRow(values),
         };
-        let kernel = IntegerKernel::of(spec);
+        let outliers = match (x.outliers, spec.outliers) {
+            (Some(x), Some(outliers)) => {
+                self.widen_rows(x, scratch.floats)?;
+                let (columns, weights) = (outliers.columns, packed.outliers());
+                Some(Outliers { x: scratch.floats, columns, weights })
+            }
+            _ => None,
+        };
         if kernel == IntegerKernel::GroupWise {
             let rows = GroupWiseRows { values, rows, stride, step: group, sums, scales: a_scale };
-            return self.finish(args, GroupWiseProduct { rows, weights: packed.groups(&panels) });
+            return self.finish(args, GroupWiseProduct { rows, weights: packed.groups(&panels), outliers });
         }
 
         let zeros = x.zero_points.map(read::<i32>).transpose()?;
@@ -85,14 +97,6 @@ impl Cpu {
             return Ok(());
         }
 
-        let outliers = match (x.outliers, spec.outliers) {
-            (Some(x), Some(outliers)) => {
-                self.widen_rows(x, scratch.floats)?;
-                let (columns, weights) = (outliers.columns, packed.outliers());
-                Some(Outliers { x: scratch.floats, columns, weights })
-            }
-            _ => None,
-        };
         self.finish(args, Scaled { sums, a_scale, w_scale: packed.scales(), outliers })
     }
 }

@@ -1,6 +1,6 @@
 //! Scratch memory of a product: row sums of integers, and activations in the form that tiles read.
 
-use super::{CpuPacked, quantized::step};
+use super::{CpuPacked, pack_groups::is_group_wise, quantized::step};
 use crate::{
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat},
@@ -16,7 +16,7 @@ pub(super) struct Sizes {
     row_sums: usize,
     /// `[rows][columns]` F32: outliers, or all of F16 and BF16 activations.
     floats: usize,
-    /// `[rows][in_features]` I8, of U8 activations.
+    /// `[rows][in_features]` I8: of U8 activations, or without the outlier columns.
     bytes: usize,
 }
 
@@ -37,7 +37,9 @@ impl Sizes {
             format => {
                 let groups = k.div_ceil(step(spec));
                 let outliers = spec.outliers.map_or(0, |outliers| outliers.columns);
-                let bytes = if format.dtype() == DType::U8 { rows.saturating_mul(k) } else { 0 };
+                let blanked = outliers > 0 && is_group_wise(spec);
+                let copied = format.dtype() == DType::U8 || blanked;
+                let bytes = if copied { rows.saturating_mul(k) } else { 0 };
                 Sizes { row_sums: rows.saturating_mul(groups), floats: rows.saturating_mul(outliers), bytes }
             }
         }
@@ -71,6 +73,16 @@ impl Cpu {
             }
             Ok(())
         })
+    }
+
+    /// Writes a tensor's I8 rows, without gaps and with 0 in some columns.
+    pub(super) fn blanked_rows(&self, from: &Tensor<Cpu>, columns: &[u32], to: &mut [i8]) -> Result<()> {
+        let from = read::<i8>(from)?;
+        for (row, to) in to.chunks_exact_mut(from.rows.columns.max(1)).enumerate() {
+            to.copy_from_slice(from.rows.row(from.data(), row));
+            columns.iter().for_each(|&column| to[column as usize] = 0);
+        }
+        Ok(())
     }
 
     /// Writes a tensor's U8 rows less 128, without gaps.

@@ -1,16 +1,17 @@
 //! Mixture of experts: `routing` chooses, `dispatch` sorts rows by expert, `combine` adds them up again; `experts` does
-//! a whole layer.
+//! a whole layer, of which `network` is what an expert does.
 
 mod combine;
 mod dispatch;
 mod experts;
+mod network;
 mod routing;
 mod shared_gate;
 
 pub use experts::CpuMoePlan;
 
 use crate::{device::Cpu, stream::CpuStream};
-use halite_hal::Result;
+use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
     activation::{ActivationOps, ActivationSpec},
@@ -19,6 +20,7 @@ use halite_kernels::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, GroupScore, Moe,
         RoutingArgs, RoutingSpec, Scoring, SharedWeights,
     },
+    quantize::Quantize,
 };
 
 impl Moe for Cpu {
@@ -61,7 +63,7 @@ impl Moe for Cpu {
 
     fn moe_supports(&self, spec: &ExpertsSpec) -> Support {
         for network in [Some(&spec.expert), spec.shared.as_ref()].into_iter().flatten() {
-            let support = self.network_supports(network);
+            let support = self.network_supports(network, spec.dtype);
             if support != Support::Native {
                 return support;
             }
@@ -90,12 +92,13 @@ impl Moe for Cpu {
 }
 
 impl Cpu {
-    fn network_supports(&self, network: &FeedForward) -> Support {
-        for layer in [&network.gate_up, &network.down] {
-            let formats = [self.linear_supports(layer), self.permutation_supports(layer.activations)];
-            if let Some(no) = formats.into_iter().find(|support| *support != Support::Native) {
-                return no;
-            }
+    /// Rows of `dtype` go to the experts, or INT8 per token: both are built.
+    fn network_supports(&self, network: &FeedForward, dtype: DType) -> Support {
+        let layers = [&network.gate_up, &network.down].map(|layer| self.linear_supports(layer));
+        let quantize = [network.gate_up_quantize(dtype), network.down_quantize()];
+        let quantize = quantize.into_iter().flatten().map(|spec| self.quantize_supports(&spec));
+        if let Some(no) = layers.into_iter().chain(quantize).find(|support| *support != Support::Native) {
+            return no;
         }
         network.function.map_or(Support::Native, |function| {
             self.activation_supports(&ActivationSpec::of(function).with_dtype(network.gate_up.output))
