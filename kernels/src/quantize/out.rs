@@ -1,11 +1,8 @@
 //! Where quantised rows go, in a call of its own and at the end of another operator's pass.
 
 use super::{QuantizeSpec, Rotation, ScaleSource, Smoothing};
-use crate::check::Check;
+use crate::check::{Check, Named};
 use halite_hal::{DType, Device, Result, Tensor};
-
-/// A tensor with the name of its argument.
-type Named<'a, D> = (&'static str, Option<&'a Tensor<D>>);
 
 /// The tensors of a quantisation beside its rows, `[rows, columns]` or, behind a norm, `[tokens, heads, columns]`.
 #[derive(Debug)]

@@ -1,22 +1,7 @@
 //! Against `f64`, over the whole range.
 
 use super::*;
-use crate::simd::{Kernel, LANES, Tier};
-
-macro_rules! function {
-    ($kernel:ident, $function:path) => {
-        struct $kernel([f32; LANES]);
-        impl Kernel for $kernel {
-            type Output = [f32; LANES];
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) -> [f32; LANES] {
-                let mut out = [0.0; LANES];
-                isa.store($function(isa, isa.load(&self.0)), &mut out);
-                out
-            }
-        }
-    };
-}
+use crate::simd::{Kernel, LANES, Tier, function::function};
 
 function!(Exp, exp);
 function!(Ln, ln);

@@ -165,6 +165,8 @@ impl std::fmt::Display for Tier {
 }
 
 #[cfg(test)]
+mod function;
+#[cfg(test)]
 pub(crate) mod random;
 #[cfg(test)]
 mod tests;
