@@ -140,7 +140,7 @@ impl<B: Backend> Decoder<B> {
         let narrow = |tensor: &Tensor<B>| tensor.narrow(0, 0..rows.len());
         let (targets, out) = (narrow(&self.output.tokens)?, narrow(&self.output.log_probs)?);
         targets.write(&mut self.stream, &ids)?;
-        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out, top: None };
+        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out, top: None, all: None };
         self.device.log_probs(&mut self.stream, args.check()?)?;
         log_probs.extend(out.to_vec::<f32>(&mut self.stream)?);
         Ok(())

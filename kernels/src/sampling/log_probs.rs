@@ -1,4 +1,4 @@
-//! Log-probabilities of given tokens, and the highest of each row.
+//! Log-probabilities of given tokens, the highest of each row, and those of all tokens.
 
 use super::CHECK;
 use crate::Checked;
@@ -18,6 +18,9 @@ pub struct LogProbArgs<'a, D: Device> {
     pub out: &'a Tensor<D>,
     /// The highest log-probabilities of each row, where they are wanted.
     pub top: Option<TopLogProbs<'a, D>>,
+    /// F32 `[rows, vocabulary]`, where it is wanted: the log-softmax of the logits, every token's log-probability by the
+    /// same formula. Apart from the logits.
+    pub all: Option<&'a Tensor<D>>,
 }
 
 /// The `n` highest log-probabilities of each row, highest first, ties by the lower id, NaN last.
@@ -60,6 +63,13 @@ impl<D: Device> LogProbArgs<'_, D> {
             let out = ("out", Some(self.out));
             CHECK.disjoint("top.ids", ids, &[logits, targets, out])?;
             CHECK.disjoint("top.log_probs", log_probs, &[logits, targets, out, ("top.ids", Some(ids))])?;
+        }
+        if let Some(all) = self.all {
+            CHECK.tensor("all", all, DType::F32, &[rows, vocabulary])?;
+            let top = self.top.as_ref();
+            let ids = ("top.ids", top.map(|top| top.ids));
+            let highest = ("top.log_probs", top.map(|top| top.log_probs));
+            CHECK.disjoint("all", all, &[logits, targets, ("out", Some(self.out)), ids, highest])?;
         }
         Ok(Checked::new(self))
     }

@@ -44,17 +44,23 @@ pub(super) fn rows<B: Backend>(device: &B) -> Verdict {
     })?;
     let targets: Vec<i32> = (0..ROWS as i32).collect();
     let targets = Tensor::from_slice(stream, &targets, &[ROWS])?;
-    same_rows("log_probs", 4 + 2 * 36, |rows| {
+    same_rows("log_probs", 4 + 2 * 36 + vocabulary * 4, |rows| {
         let out = Guarded::<B>::output(stream, DType::F32, &[rows.len()], Layout::Dense)?;
         let (logits, targets) = (logits.narrow(0, rows.clone())?, targets.narrow(0, rows)?);
         let ids = Guarded::<B>::output(stream, DType::I32, &[out.view.dims()[0], 9], Layout::Dense)?;
         let top = Guarded::<B>::output(stream, DType::F32, ids.view.dims(), Layout::Dense)?;
         let highest = Some(TopLogProbs::new(&ids.view, &top.view));
-        let args = LogProbArgs { logits: &logits, targets: &targets, out: &out.view, top: highest };
+        let dims = [out.view.dims()[0], vocabulary];
+        let all = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
+        let (out_view, all_view) = (&out.view, Some(&all.view));
+        let args =
+            LogProbArgs { logits: &logits, targets: &targets, out: out_view, top: highest, all: all_view };
         device.log_probs(stream, args.check()?)?;
         let (out, ids, top) = (out.read_bytes(stream)?, ids.read_bytes(stream)?, top.read_bytes(stream)?);
-        let rows = out.chunks_exact(4).zip(ids.chunks_exact(36)).zip(top.chunks_exact(36));
-        Ok(rows.flat_map(|((out, ids), top)| [out, ids, top].concat()).collect())
+        let all = all.read_bytes(stream)?;
+        let rows = out.chunks_exact(4).zip(ids.chunks_exact(36));
+        let rows = rows.zip(top.chunks_exact(36).zip(all.chunks_exact(vocabulary * 4)));
+        Ok(rows.flat_map(|((out, ids), (top, all))| [out, ids, top, all].concat()).collect())
     })
 }
 

@@ -152,13 +152,20 @@ pub fn acceptable(logits: &[f64], params: &SamplingParams) -> Vec<usize> {
 
 /// `logits[target] - ln Σ exp(logits)`; NaN for a target outside the vocabulary, and in a row without weights.
 pub fn log_prob(logits: &[f64], target: i32) -> Bound {
-    let Some(&logit) = usize::try_from(target).ok().and_then(|target| logits.get(target)) else {
-        return Bound::exact(f64::NAN);
-    };
-    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if !largest.is_finite() {
-        return Bound::exact(f64::NAN);
+    match usize::try_from(target).ok().and_then(|target| logits.get(target)) {
+        Some(&logit) => less_log_sum(logits)(logit),
+        None => Bound::exact(f64::NAN),
     }
+}
+
+/// The log-probabilities of all tokens.
+pub fn log_softmax(logits: &[f64]) -> Vec<Bound> {
+    logits.iter().copied().map(less_log_sum(logits)).collect()
+}
+
+/// What takes one of these logits to its log-probability.
+fn less_log_sum(logits: &[f64]) -> impl Fn(f64) -> Bound {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut total = 0.0;
     let mut error = summing(logits.len()) + 8.0 * U;
     for logit in logits.iter().filter(|logit| !logit.is_nan()) {
@@ -169,9 +176,14 @@ pub fn log_prob(logits: &[f64], target: i32) -> Bound {
             (logit - largest).exp() / total * (exponential(logit - largest) + U * (logit - largest).abs());
     }
     let log_sum = largest + total.ln();
-    let error = error + 4.0 * U * (largest.abs() + total.ln().abs() + logit.abs());
-    let value = logit - log_sum;
-    Bound { value, error: if value.is_finite() { error } else { 0.0 } }
+    move |logit| {
+        if !largest.is_finite() {
+            return Bound::exact(f64::NAN);
+        }
+        let error = error + 4.0 * U * (largest.abs() + total.ln().abs() + logit.abs());
+        let value = logit - log_sum;
+        Bound { value, error: if value.is_finite() { error } else { 0.0 } }
+    }
 }
 
 /// The `n` highest log-probabilities of a row, with their ids.

@@ -94,7 +94,7 @@ fn log_probs<B: Backend>(device: &B) -> Verdict {
         ("out", &logits.view, &targets.view, &targets.view),
         ("out", &logits.view, &targets.view, &inside),
     ] {
-        refused("sampling", argument, LogProbArgs { logits, targets, out, top: None }.check())?;
+        refused("sampling", argument, LogProbArgs { logits, targets, out, top: None, all: None }.check())?;
     }
     let (ids, top) = (tensor(DType::I32, &[2, 3])?, tensor(DType::F32, &[2, 3])?);
     let (wide, wide_ids) = (tensor(DType::F32, &[2, 6])?, tensor(DType::I32, &[2, 6])?);
@@ -110,7 +110,15 @@ fn log_probs<B: Backend>(device: &B) -> Verdict {
     ] {
         let (logits, targets, out) = (&logits.view, &targets.view, &out.view);
         let top = Some(TopLogProbs::new(ids, log_probs));
-        refused("sampling", argument, LogProbArgs { logits, targets, out, top }.check())?;
+        refused("sampling", argument, LogProbArgs { logits, targets, out, top, all: None }.check())?;
+    }
+    let (narrow, wide_top) = (tensor(DType::F32, &[2, 4])?, tensor(DType::F32, &[2, 5])?);
+    let over_top = wide_top.view.narrow(1, 0..3)?;
+    for all in [&narrow.view, &half.view, &logits.view, &wide_top.view] {
+        let (logits, targets, out) = (&logits.view, &targets.view, &out.view);
+        let top = Some(TopLogProbs::new(&ids.view, &over_top));
+        let args = LogProbArgs { logits, targets, out, top, all: Some(all) };
+        refused("sampling", "all", args.check())?;
     }
     out.untouched(stream)
 }

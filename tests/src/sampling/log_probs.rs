@@ -1,4 +1,4 @@
-//! Log-probabilities of given tokens, and the highest of each row.
+//! Log-probabilities of given tokens, the highest of each row, and those of all tokens.
 
 use super::{KINDS, Logits, logits};
 use crate::{
@@ -23,6 +23,8 @@ pub(super) struct Case {
     pub rows: Vec<(Logits, i32)>,
     /// The highest log-probabilities that are wanted, if any.
     pub top: Option<usize>,
+    /// Whether all log-probabilities are wanted.
+    pub all: bool,
     /// How the logits lie in memory.
     pub layout: Layout,
     /// Of the data.
@@ -35,19 +37,21 @@ pub(super) fn cases() -> Vec<Case> {
         let last = vocabulary as i32 - 1;
         for target in [0, last, last / 2, -1, vocabulary as i32, i32::MIN, i32::MAX] {
             let (rows, layout) = (KINDS.map(|kind| (kind, target)).to_vec(), LAYOUTS[number % 3]);
-            cases.push(Case { vocabulary, rows, top: None, layout, seed: number as u64 });
+            cases.push(Case { vocabulary, rows, top: None, all: target <= 0, layout, seed: number as u64 });
         }
         for top in [0, 1, 5, 20, vocabulary].into_iter().filter(|&top| top <= vocabulary.min(1000)) {
             let (rows, layout) = (KINDS.map(|kind| (kind, last)).to_vec(), LAYOUTS[top % 3]);
-            cases.push(Case { vocabulary, rows, top: Some(top), layout, seed: number as u64 });
+            let all = top % 2 == 1;
+            cases.push(Case { vocabulary, rows, top: Some(top), all, layout, seed: number as u64 });
         }
-        cases.push(Case { vocabulary, rows: vec![], top: Some(1), layout: Layout::Dense, seed: 0 });
+        let layout = Layout::Dense;
+        cases.push(Case { vocabulary, rows: vec![], top: Some(1), all: true, layout, seed: 0 });
     }
     cases
 }
 
 pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { vocabulary, rows, top, layout, seed } = case;
+    let Case { vocabulary, rows, top, all, layout, seed } = case;
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(*seed);
     let values: Vec<f32> = rows.iter().flat_map(|row| logits(&mut rng, row.0, *vocabulary)).collect();
@@ -59,11 +63,13 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let highest = [rows.len(), top.unwrap_or(0)];
     let ids = Guarded::<B>::output(stream, DType::I32, &highest, *layout)?;
     let log_probs = Guarded::<B>::output(stream, DType::F32, &highest, *layout)?;
+    let log_softmax = Guarded::<B>::output(stream, DType::F32, &dims, *layout)?;
     let args = LogProbArgs {
         logits: &logits.view,
         targets: &targets_tensor.view,
         out: &out.view,
         top: top.map(|_| TopLogProbs::new(&ids.view, &log_probs.view)),
+        all: all.then_some(&log_softmax.view),
     };
     device.log_probs(stream, args.check()?)?;
     let expected: Vec<Bound> = values
@@ -72,6 +78,13 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         .map(|(row, &target)| oracle::sampling::log_prob(row, target))
         .collect();
     judge("out", &[rows.len()], &out.read(stream)?, &expected)?;
+    if *all {
+        let expected: Vec<Bound> =
+            values.chunks_exact(*vocabulary).flat_map(oracle::sampling::log_softmax).collect();
+        judge("all", &dims, &log_softmax.read(stream)?, &expected)?;
+    } else {
+        log_softmax.untouched(stream)?;
+    }
     let rows = values.chunks_exact(*vocabulary);
     let top = rows.flat_map(|row| oracle::sampling::top_log_probs(row, top.unwrap_or(0)));
     let (places, expected): (Vec<_>, Vec<Bound>) = top.unzip();

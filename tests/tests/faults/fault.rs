@@ -257,6 +257,9 @@ faults! {
     SamplingBatchVariant => ["invariance/rows"];
     LogProbClampsTarget => ["sampling/log_probs"];
     LogProbLogits => ["sampling/log_probs"];
+    LogSoftmaxLogits => ["sampling/log_probs"];
+    LogSoftmaxNanPoisons => ["sampling/log_probs"];
+    LogSoftmaxTail => ["sampling/log_probs"];
     ProbabilitiesOfAll => ["sampling/probabilities"];
     ProbabilitiesNotRenormalised => ["sampling/probabilities"];
     TopLogProbsTieHigher => ["sampling/log_probs"];

@@ -1,7 +1,7 @@
 //! Sampling by the oracle.
 
 use crate::{
-    device::{Exact, Queue, read, write},
+    device::{Exact, Queue, read, write, write_some},
     fault::Fault,
 };
 use halite_hal::Result;
@@ -200,6 +200,21 @@ impl Sampling for Exact {
             }
             write(top.ids, ids);
             write(top.log_probs, highest);
+        }
+        if let Some(all) = args.all {
+            let mut log_softmax: Vec<f64> = Vec::new();
+            for row in logits.chunks_exact(vocabulary) {
+                let poisoned = self.has(Fault::LogSoftmaxNanPoisons) && row.iter().any(|x| x.is_nan());
+                let row_of = oracle::sampling::log_softmax(row).into_iter().map(|bound| bound.value);
+                log_softmax.extend(row_of.map(|y| if poisoned { f64::NAN } else { y }));
+                if self.has(Fault::LogSoftmaxLogits) {
+                    let place = log_softmax.len() - vocabulary;
+                    log_softmax[place..].copy_from_slice(row);
+                }
+            }
+            let tail = self.has(Fault::LogSoftmaxTail);
+            let some = |(place, y): (usize, f64)| (!tail || (place + 1) % vocabulary != 0).then_some(y);
+            write_some(all, log_softmax.into_iter().enumerate().map(some));
         }
         Ok(())
     }
