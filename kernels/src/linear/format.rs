@@ -64,8 +64,8 @@ impl WeightFormat {
         !matches!(self, WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16)
     }
 
-    /// Whether weights are INT8 whose scales do not change along K.
-    pub fn is_int8(self) -> bool {
+    /// Whether weights are INT8 whose scales do not change along K: a channel's, or one for all.
+    pub fn is_channel_wise(self) -> bool {
         matches!(
             self,
             WeightFormat::Int8PerChannel
@@ -76,7 +76,7 @@ impl WeightFormat {
 
     /// Whether scales change along K.
     pub fn is_group_wise(self) -> bool {
-        self.is_integer() && !self.is_int8()
+        self.is_integer() && !self.is_channel_wise()
     }
 
     /// Values of K that have one scale: a group's, or all of them where a channel has one. None for floats.

@@ -110,7 +110,7 @@ impl LinearSpec {
         self.activations.check(CHECK, "activations")?;
         self.weights.check(self.in_features)?;
         self.check_formats()?;
-        let int8 = self.weights.is_int8() && self.activations.is_quantized();
+        let int8 = self.weights.is_channel_wise() && self.activations.is_quantized();
         self.check_outliers()?;
         // A sum of groups has scales in it.
         let whole = !matches!(self.activations, ActivationFormat::Int8PerGroup { .. });
@@ -137,17 +137,17 @@ impl LinearSpec {
             (ActivationFormat::Int8PerGroup { size }, Some(group)) => {
                 let whole = size.is_multiple_of(group) || group.is_multiple_of(size);
                 (
-                    whole || self.weights.is_int8(),
+                    whole || self.weights.is_channel_wise(),
                     "groups that are multiples of the weights', or they of these",
                 )
             }
             (format, _) => (
-                self.weights.is_int8() || !format.has_zero_points(),
+                self.weights.is_channel_wise() || !format.has_zero_points(),
                 "without zero points where weights have groups",
             ),
         };
         CHECK.that(fits, "activations", expected, (self.weights, self.activations))?;
-        match (self.activations.is_quantized(), self.weights.is_int8()) {
+        match (self.activations.is_quantized(), self.weights.is_channel_wise()) {
             (true, true) => CHECK.limit("in_features", k, self.max_in_features()),
             (true, false) => CHECK.limit("group", group.unwrap_or(k).min(k), MAX_INT8_IN_FEATURES),
             (false, _) => Ok(()),

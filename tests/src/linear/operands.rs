@@ -44,7 +44,7 @@ impl Weights {
         let (rows, count) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
         let all = if GroupWise::has(spec) {
             Columns::GroupWise(GroupWise::new(rng, spec, fill))
-        } else if spec.weights.is_int8() {
+        } else if spec.weights.is_channel_wise() {
             let q = int8(rng, count, fill, [-128, -128, 127], 4);
             // Scales far apart, so that one in another's place shows.
             let scales = (0..rows).map(|_| 2e-4 * (1.0 + 30.0 * rng.unit())).collect();
@@ -246,7 +246,7 @@ impl<B: Backend> Operand<B> {
             let outliers = Outliers { columns: &weights.outlier_columns, x, weights: &kept };
             return group_wise.times_integers(&q, scales, outliers, spec.output);
         }
-        if spec.weights.is_int8() {
+        if spec.weights.is_channel_wise() {
             let (columns, bare) = (&weights.outlier_columns, spec.output == DType::I32);
             return oracle::integers::products(
                 &self.integers,

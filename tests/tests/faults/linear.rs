@@ -79,7 +79,7 @@ impl Contents {
         let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { rows } else { 0 };
         if linear_group_wise::has(spec) {
             [0, 0, 0, 0, rows * columns, columns]
-        } else if spec.weights.is_int8() {
+        } else if spec.weights.is_channel_wise() {
             [0, all, rows, zeros, rows * columns, columns]
         } else {
             [all, 0, 0, 0, 0, 0]

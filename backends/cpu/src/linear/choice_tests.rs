@@ -79,7 +79,7 @@ fn formats_choose_the_product() {
                 (DType::I32, IntegerKernel::Sums),
             ] {
                 let spec = spec(weights, activations, output);
-                let expected = if weights.is_int8() { per_channel } else { IntegerKernel::GroupWise };
+                let expected = if weights.is_channel_wise() { per_channel } else { IntegerKernel::GroupWise };
                 assert_eq!(IntegerKernel::of(&spec), expected, "{spec:?}");
             }
         }

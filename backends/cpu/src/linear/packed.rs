@@ -252,7 +252,8 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
         let line = line[..line.len().min(expected.len() + 200)].escape_ascii().to_string();
         return Err(wrong(expected.trim_end().to_owned(), line));
     };
-    let channels = if spec.weights.is_int8() && !is_group_wise(spec) { spec.weight_rows() } else { 0 };
+    let channels =
+        if spec.weights.is_channel_wise() && !is_group_wise(spec) { spec.weight_rows() } else { 0 };
     let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { channels } else { 0 };
     let panels = panel_bytes(spec)?;
     let (outliers, outlier_columns) =
