@@ -354,3 +354,25 @@ impl<T: StoredFloat> Kernel for AddRows<'_, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_scaled_where_their_squares_would_not_be_numbers() {
+        let (small, large, one) = (2f32.powi(90), 2f32.powi(-100), 1.0);
+        for (square, expected) in [
+            (0.0, small),
+            (f32::from_bits(1), small),
+            (2f32.powi(-100).next_down(), small),
+            (2f32.powi(-100), one),
+            (1.0, one),
+            (f32::MAX, one),
+            (f32::INFINITY, large),
+            (f32::NAN, large),
+        ] {
+            assert_eq!(Moments { mean: None, square }.factor(), expected, "{square:e}");
+        }
+    }
+}
