@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 ///
 /// Dynamic NTK, whose base grows with the longest sequence of a batch, is none of these: a key's rotation would depend
 /// on its neighbours, and keys in the cache would keep an older base. A caller who wants it passes
-/// [`Turns`](super::CosSin).
+/// [`CosSin`](super::CosSin).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RopeScaling {
