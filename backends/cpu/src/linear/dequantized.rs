@@ -6,7 +6,7 @@
 use super::{
     blocks::Tile,
     float::{FloatRows, float_tile},
-    groups::{Dequantize, GroupWiseWeights, PIECE},
+    groups::{Dequantize, GroupWiseWeights, PIECE, pieces},
     pack::{PANEL, Place},
     product::{Product, TileSums},
 };
@@ -51,8 +51,7 @@ impl Product for DequantizedProduct<'_> {
         let (mut bytes_room, mut floats) = ([0; PIECE * PANEL], [0.0; PIECE * PANEL]);
         for start in (0..k).step_by(group) {
             let end = k.min(start + group);
-            for first in (start..end).step_by(PIECE) {
-                let piece = first..end.min(first + PIECE);
+            for piece in pieces(start..end) {
                 let bytes = self.weights.bytes(isa, panel, piece.clone(), &mut bytes_room);
                 let factors = self.weights.lane_factors(panel, start);
                 isa.call(Dequantize { bytes, factors, to: &mut floats });

@@ -15,7 +15,7 @@
 use super::{
     blocks::Tile,
     epilogue::RowSums,
-    groups::{GroupWiseWeights, LaneFactors, PIECE},
+    groups::{GroupWiseWeights, LaneFactors, PIECE, pieces},
     int8::{Int8Rows, int8_tile},
     outliers::Outliers,
     pack::{PANEL, Place},
@@ -85,9 +85,8 @@ impl Product for GroupWiseProduct<'_> {
         for (index, start) in (0..k).step_by(rows.step).enumerate() {
             let end = k.min(start + rows.step);
             let mut exact = [[[0i32; LANES]; 2]; TILE];
-            for first in (start..end).step_by(PIECE) {
-                let piece = first..end.min(first + PIECE);
-                let x = Int8Rows::new(&values[first..], count, rows.stride, piece.len(), &[0; TILE]);
+            for piece in pieces(start..end) {
+                let x = Int8Rows::new(&values[piece.start..], count, rows.stride, piece.len(), &[0; TILE]);
                 let bytes = weights.bytes(isa, panel, piece, &mut room);
                 let mut part = [[[0; LANES]; 2]; TILE];
                 int8_tile(isa, &x, bytes, &own, &mut part);

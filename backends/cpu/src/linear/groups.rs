@@ -17,6 +17,12 @@ use std::ops::Range;
 /// Values of K that are unpacked at once, into memory on the stack.
 pub(super) const PIECE: usize = 128;
 
+/// The pieces of a group, or of another step of K.
+#[inline(always)]
+pub(super) fn pieces(k: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    k.clone().step_by(PIECE).map(move |first| first..k.end.min(first + PIECE))
+}
+
 /// A piece of a panel as bytes `q + 128`.
 pub(super) type PieceBytes = [u8; PIECE * PANEL];
 
@@ -249,4 +255,25 @@ impl Kernel for Dequantize<'_> {
 fn element<I: Isa, const SHIFT: u32>(isa: I, bytes: I::I32) -> I::F32 {
     let byte = isa.and(isa.shift_right::<SHIFT>(bytes), isa.splat_i32(0xFF));
     isa.to_f32(isa.sub_i32(byte, isa.splat_i32(128)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_cut_into_what_the_stack_holds() {
+        for (group, expected) in [
+            (0..0, &[][..]),
+            (0..1, &[(0, 1)]),
+            (0..127, &[(0, 127)]),
+            (0..128, &[(0, 128)]),
+            (0..129, &[(0, 128), (128, 129)]),
+            (96..128, &[(96, 128)]),
+            (256..512, &[(256, 384), (384, 512)]),
+        ] {
+            let pieces: Vec<_> = pieces(group.clone()).map(|piece| (piece.start, piece.end)).collect();
+            assert_eq!(pieces, expected, "{group:?}");
+        }
+    }
 }
