@@ -39,6 +39,8 @@ pub(crate) struct Case {
     pub ids: Vec<i32>,
     /// How table and output lie in memory.
     pub layout: Layout,
+    /// Whether the table's first element or scale is a NaN, and the last an infinity.
+    pub extremes: bool,
     /// Of the data.
     pub seed: u64,
 }
@@ -74,7 +76,18 @@ fn edges() -> Vec<Case> {
                 let seed = number as u64;
                 for scale in [1.0, 8.485_281, -0.5] {
                     let ids = ids.clone();
-                    cases.push(Case { table, scale, output, vocabulary: 5, hidden, ids, layout, seed });
+                    let (vocabulary, extremes) = (5, false);
+                    cases.push(Case {
+                        table,
+                        scale,
+                        output,
+                        vocabulary,
+                        hidden,
+                        ids,
+                        layout,
+                        extremes,
+                        seed,
+                    });
                 }
             }
         }
@@ -90,7 +103,8 @@ fn supports() -> Vec<Case> {
             let (ids, layout) = (vec![8, -1, 9, 0], LAYOUTS[1]);
             for scale in [1.0, 3.0] {
                 let ids = ids.clone();
-                cases.push(Case { table, scale, output, vocabulary: 9, hidden, ids, layout, seed: 5 });
+                let (vocabulary, extremes, seed) = (9, scale == 3.0, 5);
+                cases.push(Case { table, scale, output, vocabulary, hidden, ids, layout, extremes, seed });
             }
         }
     }
@@ -109,16 +123,17 @@ fn random(seed: u64) -> Case {
         hidden: if table.blocks().is_some() { 256 * rng.below(3) } else { rng.below(90) },
         ids: (0..tokens).map(|_| rng.below(vocabulary + 4) as i32 - 2).collect(),
         layout: rng.pick(&LAYOUTS),
+        extremes: rng.coin(),
         seed,
     }
 }
 
 fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { table: format, scale, output, vocabulary, hidden, ids, layout, seed } = case;
+    let Case { table: format, scale, output, vocabulary, hidden, ids, layout, extremes, seed } = case;
     let spec = EmbeddingSpec::new(*format).with_scale(*scale).with_output(*output);
     let stream = &mut device.stream()?;
     let mut rng = Rng::new(*seed);
-    let table = Table::<B>::new(stream, &mut rng, *format, [*vocabulary, *hidden], *layout)?;
+    let table = Table::<B>::new(stream, &mut rng, *format, [*vocabulary, *hidden], *layout, *extremes)?;
     let ids_tensor = Guarded::<B>::integers(stream, DType::I32, ids, &[ids.len()], Layout::Dense)?;
     let out = Guarded::<B>::output(stream, *output, &[ids.len(), *hidden], *layout)?;
     let args = EmbeddingArgs { spec: &spec, table: table.argument(), ids: &ids_tensor.view, out: &out.view };

@@ -7,6 +7,9 @@ use halite_hal::{DType, Result, Tensor};
 const CHECK: Check = Check("pool");
 
 /// Which row stands for a sequence. A sequence without tokens gives zeros.
+///
+/// A NaN or an infinity stays in its column of its own sequence. Sums beyond the input's type are right; beyond F32 they
+/// are infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pooling {

@@ -27,7 +27,7 @@ pub(super) struct Case {
     columns: usize,
     /// Factor of the data.
     scale: f32,
-    /// Whether a row has a NaN and another an infinity.
+    /// Whether the first row has a NaN and the last an infinity; a row between them is zeros then.
     extremes: bool,
     layout: Layout,
     seed: u64,
@@ -47,9 +47,12 @@ pub(super) fn cases() -> Vec<Case> {
         }
     }
     for dtype in FLOATS {
-        for scale in [1.0, 0.0] {
-            let (spec, layout) = (L2NormalizeSpec::new(1e-6).with_dtype(dtype), LAYOUTS[1]);
-            cases.push(Case { spec, rows: 4, columns: 37, scale, extremes: true, layout, seed: 3 });
+        // Up to the largest F16, whose squares are none, and down to its subnormal numbers.
+        for scale in [1.0, 0.0, 6e4, 1e-7] {
+            for (layout, extremes) in LAYOUTS.into_iter().zip([true, false, true]) {
+                let spec = L2NormalizeSpec::new(MIN_EPS).with_dtype(dtype);
+                cases.push(Case { spec, rows: 4, columns: 37, scale, extremes, layout, seed: 3 });
+            }
         }
     }
     cases
@@ -74,6 +77,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let mut values: Vec<f32> =
         Rng::new(case.seed).aways(rows * columns).into_iter().map(|x| x * case.scale).collect();
     if case.extremes && rows * columns > 0 {
+        values.iter_mut().skip(*columns).take(*columns).for_each(|x| *x = 0.0);
         values[0] = f32::NAN;
         if let Some(value) = values.last_mut() {
             *value = f32::NEG_INFINITY;

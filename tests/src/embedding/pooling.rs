@@ -25,6 +25,8 @@ pub(super) struct Case {
     lengths: Vec<usize>,
     hidden: usize,
     layout: Layout,
+    /// Whether the first element is a NaN and the last an infinity, and the others sum up beyond F16.
+    extremes: bool,
     seed: u64,
 }
 
@@ -35,7 +37,10 @@ pub(super) fn cases() -> Vec<Case> {
             for lengths in [vec![], vec![0], vec![1], vec![2], vec![0, 3, 0, 0, 1, 130, 7, 0]] {
                 let spec = PoolingSpec::new(pooling);
                 let spec = spec.with_input(FLOATS[number % 3]).with_output(FLOATS[number / 2 % 3]);
-                cases.push(Case { spec, lengths, hidden, layout: LAYOUTS[number % 3], seed: number as u64 });
+                for extremes in [false, true] {
+                    let (spec, lengths, layout) = (spec.clone(), lengths.clone(), LAYOUTS[number % 3]);
+                    cases.push(Case { spec, lengths, hidden, layout, extremes, seed: number as u64 });
+                }
             }
         }
     }
@@ -50,6 +55,7 @@ pub(super) fn random(seed: u64) -> Case {
         lengths: (0..rng.below(9)).map(|_| rng.below(20)).collect(),
         hidden: rng.below(100),
         layout: rng.pick(&LAYOUTS),
+        extremes: rng.coin(),
         seed,
     }
 }
@@ -66,7 +72,7 @@ pub(crate) fn cu_seqlens(lengths: &[usize]) -> Vec<u32> {
 }
 
 pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
-    let Case { spec, lengths, hidden, layout, seed } = case;
+    let Case { spec, lengths, hidden, layout, extremes, seed } = case;
     let stream = &mut device.stream()?;
     let (starts, tokens): (_, usize) = (cu_seqlens(lengths), lengths.iter().sum());
     let planned = device.pooling_plan(spec, lengths.len() + 1, tokens + 1);
@@ -80,7 +86,13 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     device.pooling_update(stream, &mut plan, &step)?;
     let step = PoolingStep { cu_seqlens: &starts }.check(&plan)?;
     device.pooling_update(stream, &mut plan, &step)?;
-    let values = Rng::new(*seed).aways(tokens * hidden);
+    let mut values = Rng::new(*seed).aways(tokens * hidden);
+    if *extremes {
+        values.iter_mut().for_each(|x| *x *= 5e4);
+        if let [first, .., last] = &mut values[..] {
+            (*first, *last) = (f32::NAN, f32::INFINITY);
+        }
+    }
     let (x, x_values) = Guarded::<B>::input(stream, spec.input, &values, &[tokens, *hidden], *layout)?;
     let dims = [lengths.len(), *hidden];
     let out = Guarded::<B>::output(stream, spec.output, &dims, *layout)?;

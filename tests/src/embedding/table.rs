@@ -47,6 +47,7 @@ impl<B: Backend> Table<B> {
         format: TableFormat,
         [vocabulary, hidden]: [usize; 2],
         layout: Layout,
+        extremes: bool,
     ) -> Result<Self, Fault> {
         let (dims, count) = ([vocabulary, hidden], vocabulary * hidden);
         let scale_layout =
@@ -57,7 +58,9 @@ impl<B: Backend> Table<B> {
         let elements =
             |weights: &Weights| (0..count).map(|i| weights.element(i / hidden, i % hidden)).collect();
         if let TableFormat::Float(dtype) = format {
-            let (data, values) = floats(dtype, &rng.spreads(count), &dims, layout)?;
+            let mut values = rng.spreads(count);
+            mark(&mut values, extremes);
+            let (data, values) = floats(dtype, &values, &dims, layout)?;
             return Ok(Table {
                 format,
                 data,
@@ -80,7 +83,8 @@ impl<B: Backend> Table<B> {
         let groups = hidden.div_ceil(group);
         let four_bits = matches!(format, TableFormat::Int4PerGroup { .. });
         let scale_dims = if four_bits { vec![vocabulary, groups] } else { vec![vocabulary] };
-        let scales: Vec<f32> = (0..scale_dims.iter().product()).map(|_| 0.01 + rng.unit()).collect();
+        let mut scales: Vec<f32> = (0..scale_dims.iter().product()).map(|_| 0.01 + rng.unit()).collect();
+        mark(&mut scales, extremes);
         let (scales, scale_values) = floats(DType::F32, &scales, &scale_dims, scale_layout)?;
         let (q, data) = if four_bits {
             let q: Vec<i64> = (0..count).map(|_| rng.below(16) as i64 - 8).collect();
@@ -107,6 +111,13 @@ impl<B: Backend> Table<B> {
             (TableFormat::Float(_), _) => EmbeddingTable::Float(&self.data.view),
             _ => EmbeddingTable::Blocks(&self.data.view),
         }
+    }
+}
+
+/// The first a NaN, the last an infinity, where that is asked for.
+fn mark(values: &mut [f32], extremes: bool) {
+    if let ([first, .., last], true) = (values, extremes) {
+        (*first, *last) = (f32::NAN, f32::NEG_INFINITY);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 use halite_hal::Result;
 use halite_kernels::{
-    Checked, Support,
+    Checked, DType, Support,
     embedding::{
         Embedding, EmbeddingArgs, EmbeddingSpec, EmbeddingTable, L2NormalizeArgs, L2NormalizeSpec, PoolArgs,
         Pooling, PoolingLimits, PoolingPlan, PoolingSpec, PoolingStep, TableFormat,
@@ -103,7 +103,11 @@ impl Embedding for Exact {
             ids.iter_mut().for_each(|id| *id = (*id).clamp(0, last.max(0)));
         }
         let factor = if self.has(Fault::EmbeddingNoFactor) { 1.0 } else { f64::from(args.spec.scale) };
-        write(args.out, values(oracle::embedding::rows(&elements, hidden, &ids, factor)));
+        let mut rows = values(oracle::embedding::rows(&elements, hidden, &ids, factor));
+        if self.has(Fault::EmbeddingNanAsZero) {
+            rows.iter_mut().filter(|y| y.is_nan()).for_each(|y| *y = 0.0);
+        }
+        write(args.out, rows);
         Ok(())
     }
 
@@ -140,6 +144,13 @@ impl Embedding for Exact {
             }
             if self.has(Fault::PoolingSum) && mean {
                 row.iter_mut().for_each(|y| *y *= (end - start) as f64);
+            }
+            if self.has(Fault::PoolingHalfSums) && mean && plan.spec.input == DType::F16 {
+                let beyond = |y: f64| (y * (end - start) as f64).abs() > 65_504.0;
+                row.iter_mut().filter(|y| beyond(**y)).for_each(|y| *y = f64::INFINITY);
+            }
+            if self.has(Fault::PoolingNanSkipped) {
+                row.iter_mut().filter(|y| y.is_nan()).for_each(|y| *y = 0.0);
             }
             if self.has(Fault::PoolingEmptyIsNan) && start == end {
                 row.fill(f64::NAN);

@@ -162,9 +162,12 @@ faults! {
     EmbeddingNoFactor => ["embedding/edges"];
     EmbeddingHalvesSwapped => ["embedding/edges"];
     EmbeddingNoMinima => ["embedding/edges"];
+    EmbeddingNanAsZero => ["embedding/supports"];
     PoolingLastOfNext => ["embedding/pooling"];
     PoolingSum => ["embedding/pooling", "embedding/pooling_random"];
     PoolingEmptyIsNan => ["embedding/pooling"];
+    PoolingHalfSums => ["embedding/pooling"];
+    PoolingNanSkipped => ["embedding/pooling"];
     PoolingBatchVariant => ["invariance/rows"];
     L2EpsAdded => ["embedding/l2_normalize", "embedding/l2_normalize_random"];
     L2SquaresOverflow => ["embedding/l2_normalize"];
