@@ -57,6 +57,24 @@ pub fn in_place<D: Device>(x: &Tensor<D>, out: &Tensor<D>) -> bool {
     x.overlaps(out) && x.byte_range() == out.byte_range()
 }
 
+/// Checks that no rank writes where another reads or writes: backends on which ranks reach each other's memory ask this of
+/// the inputs and outputs of all, in rank order.
+///
+/// # Errors
+/// The first output that shares memory with a tensor of another rank.
+pub fn check_apart<D: Device>(tensors: &[(&Tensor<D>, &Tensor<D>)]) -> Result<()> {
+    for (rank, (_, out)) in tensors.iter().enumerate() {
+        for (other, (x, other_out)) in tensors.iter().enumerate().filter(|&(other, _)| other != rank) {
+            if out.overlaps(x) || out.overlaps(other_out) {
+                let expected = format!("memory of rank {rank} apart from that of rank {other}");
+                let got = format!("bytes {:?} of a buffer of both", out.byte_range());
+                return Err(CHECK.wrong("out", expected, got));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn call<D: Device>(collective: Collective, x: &Tensor<D>) -> CollectiveCall {
     let (send_counts, receive_counts) = (Vec::new(), Vec::new());
     CollectiveCall { collective, dtype: x.dtype(), dims: x.dims().to_vec(), send_counts, receive_counts }

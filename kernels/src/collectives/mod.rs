@@ -16,14 +16,14 @@
 //! in ascending rank, `((x[0] + x[1]) + x[2]) + …`, so that neither timing nor the number of elements changes a bit. A
 //! maximum is the first of the greatest in ascending rank, and NaN where any rank has NaN.
 //!
-//! Calls that do not fit each other (other operators, types, shapes, reductions, counts) give every rank the same
-//! [`Error::Argument`](crate::Error::Argument), and the communicator stays usable. A rank whose communicator is dropped
+//! Calls that do not fit each other (other operators, types, shapes, reductions, counts; an output in memory that another
+//! rank passes too) give every rank the same [`Error::Argument`](crate::Error::Argument), and the communicator stays usable. A rank whose communicator is dropped
 //! gives all others [`Error::RankLost`](crate::Error::RankLost), in calls that wait and in those to come. What one rank
 //! passes wrong by itself is its own error and takes part in nothing.
 
 mod args;
 
-pub use args::{AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, in_place};
+pub use args::{AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, check_apart, in_place};
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result};

@@ -8,7 +8,7 @@ use crate::{
     case::{Fault, Shown, Verdict, ensure},
     judge::refused,
 };
-use halite_hal::Error;
+use halite_hal::{Error, Tensor};
 use halite_kernels::{
     Backend, DType,
     collectives::{Collective, Reduction},
@@ -19,6 +19,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("one rank calls for something else", mismatches),
         ("one rank cannot, so that nobody does", unsupported_on_one),
+        ("a rank writes where another reads or writes", shared_memory),
         ("a rank that leaves, before and while others wait", lost),
     ]
 }
@@ -103,6 +104,40 @@ fn unsupported_on_one<B: Backend>(device: &B) -> Verdict {
     let odd = Part { dtype: DType::U8, ..part(SUM, [6, 4]) };
     let errors = errors_of(device, vec![part(SUM, [6, 4]), odd, part(SUM, [6, 4])])?;
     all_alike("sums of U8", &errors.iter().map(Error::to_string).collect::<Vec<_>>())
+}
+
+/// Rank 0's output is an input or the output of rank 1, in part: whoever is first would take what the other needs.
+fn shared_memory<B: Backend>(device: &B) -> Verdict {
+    for collective in [SUM, Collective::AllGather] {
+        for of_input in [true, false] {
+            let stream = &mut device.stream()?;
+            let odd = part(collective, [6, 4]);
+            let tensors: Vec<_> =
+                (0..3).map(|_| Tensors::<B>::new(stream, &odd, 3)).collect::<Result<_, Fault>>()?;
+            let rows = odd.rows(3);
+            let views = |rank: usize| (tensors[rank].x.view.clone(), tensors[rank].out().view.clone());
+            let mut shared: Vec<_> = (0..3).map(views).collect();
+            let big = Tensor::<B>::from_slice(stream, &vec![1.0f32; 4 * (rows + 6)], &[rows + 6, 4])?;
+            shared[0].1 = big.narrow(0, 0..rows)?;
+            if of_input {
+                shared[1].0 = big.narrow(0, rows - 1..rows + 5)?;
+            } else {
+                shared[1].1 = big.narrow(0, 5..rows + 5)?;
+            }
+            let errors = together(device, 3, move |rank: Rank<B>| {
+                let stream = &mut rank.device.stream()?;
+                let (x, out) = &shared[rank.rank];
+                match call(&rank, stream, &odd, x, out) {
+                    Ok(()) => Err(Fault::new("ranks that share memory ran")),
+                    Err(error) => Ok(error),
+                }
+            })?;
+            refused::<()>("collectives", "out", Err(errors[0].clone()))?;
+            all_alike("shared memory", &errors.iter().map(Error::to_string).collect::<Vec<_>>())?;
+            tensors[2].out().untouched(stream)?;
+        }
+    }
+    Ok(())
 }
 
 fn lost<B: Backend>(device: &B) -> Verdict {

@@ -9,7 +9,7 @@ use halite_kernels::{
     Checked, Support,
     collectives::{
         AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_devices,
+        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
     },
 };
 use halite_parity::oracle::collectives::{exchanged, reduced};
@@ -77,6 +77,10 @@ impl Exact {
         let calls: Vec<CollectiveCall> = brought.iter().map(|brought| brought.0.clone()).collect();
         if !self.has(Fault::CollectivesAnythingFits) {
             CollectiveCall::fit(&calls)?;
+        }
+        let tensors: Vec<_> = brought.iter().map(|brought| (&brought.1, &brought.2)).collect();
+        if !self.has(Fault::CollectivesMemoryShared) {
+            check_apart(&tensors)?;
         }
         let mut inputs: Vec<Vec<f64>> = brought.iter().map(|brought| read(&brought.1)).collect();
         let counts: Vec<Vec<usize>> = calls.iter().map(|call| call.send_counts.clone()).collect();

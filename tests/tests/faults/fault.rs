@@ -197,6 +197,7 @@ faults! {
     CollectivesAnythingFits => ["collectives/mismatch"];
     CollectivesErrorForOne => ["collectives/mismatch"];
     CollectivesLostIsDone => ["collectives/mismatch"];
+    CollectivesMemoryShared => ["collectives/mismatch"];
     AttentionNoMask => ["attention/lengths"];
     AttentionMaskOneLess => ["attention/lengths"];
     AttentionNoWindow => ["attention/windows"];

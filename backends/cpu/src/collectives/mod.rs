@@ -12,7 +12,7 @@ use halite_kernels::{
     Checked, Support,
     collectives::{
         AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_devices,
+        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
     },
 };
 use meeting::Meeting;
@@ -66,7 +66,10 @@ impl CpuCommunicator {
         self.meeting.meet(self.rank, brings, |brought| {
             let calls: Vec<CollectiveCall> =
                 brought.iter().flatten().map(|brought| brought.call.clone()).collect();
-            CollectiveCall::fit(&calls)
+            CollectiveCall::fit(&calls)?;
+            let tensors: Vec<_> =
+                brought.iter().flatten().map(|brought| (&brought.x, &brought.out)).collect();
+            check_apart(&tensors)
         })
     }
 
