@@ -17,7 +17,7 @@ use halite_kernels::{
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 
 /// What rows hold, times magnitudes in [0.5, 1).
-const SCALES: [f32; 7] = [1.0, 0.0, 1e-30, 3e-13, 1e19, 2e38, 1e-4];
+const SCALES: [f32; 9] = [1.0, 0.0, 1e-30, 3e-13, 2e12, 1.1e18, 1e19, 2e38, 1e-4];
 
 /// One call.
 #[derive(Clone, Debug)]

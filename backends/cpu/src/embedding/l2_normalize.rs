@@ -52,15 +52,17 @@ impl<T: StoredFloat> Kernel for Normalize<'_, T> {
             for start in (0..x.len()).step_by(LANES) {
                 greatest = isa.max(isa.abs(x.at(isa, start)), greatest);
             }
-            // A power of two: it changes no digit, and keeps squares within F32.
-            let shrink = if isa.max_lane(greatest) > 2f32.powi(60) { 2f32.powi(-100) } else { 1.0 };
+            // A power of two: it changes no digit. Up to 2^40, and of all of F32 times 2^-80, 2^31 squares add up within
+            // F32; and those that 2^-80 makes subnormal are of elements that do not count beside one above 2^40.
+            let shrink = if isa.max_lane(greatest) > 2f32.powi(40) { 2f32.powi(-80) } else { 1.0 };
             let length = sum_of(isa, &Squares { x, shrink }).sqrt();
             // A NaN length comes second in a comparison that it fails, and stays.
             let least = self.eps * shrink;
             let inverse = isa.splat(1.0 / if length < least { least } else { length });
             let out = &mut self.out[row * self.layout.outer_stride..][..self.layout.columns];
             for (vector, out) in out.chunks_mut(LANES).enumerate() {
-                let y = isa.mul(isa.mul(x.at(isa, vector * LANES), isa.splat(shrink)), inverse);
+                // `shrink` last: before it, small elements would lose digits that the result has.
+                let y = isa.mul(isa.mul(x.at(isa, vector * LANES), inverse), isa.splat(shrink));
                 T::store_partial(isa, y, out);
             }
         }
