@@ -5,7 +5,7 @@ pub(crate) mod pooling;
 mod table;
 
 use crate::{
-    case::{Group, Verdict},
+    case::{Group, Verdict, ensure},
     judge::{judge, refused, unsupported},
     ledger::denied,
     oracle,
@@ -14,7 +14,7 @@ use crate::{
     tolerance::Bound,
 };
 use halite_kernels::{
-    Backend, DType,
+    Backend, DType, Support,
     embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable, TableFormat},
 };
 use table::{FORMATS, Table, fits};
@@ -154,6 +154,13 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
 
 fn errors<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
+    for dtype in [DType::I8, DType::U8, DType::I32] {
+        // The check refuses such a table whatever it holds, so no backend may say that it runs it.
+        let spec = EmbeddingSpec::new(TableFormat::Float(dtype));
+        ensure(matches!(device.embedding_supports(&spec), Support::No(_)), || {
+            format!("{spec:?} is supported")
+        })?;
+    }
     let float = EmbeddingSpec::new(TableFormat::Float(DType::F32));
     let int8 = EmbeddingSpec::new(TableFormat::Int8PerRow);
     let (nan, infinite) = (float.clone().with_scale(f32::NAN), int8.clone().with_scale(f32::INFINITY));

@@ -91,8 +91,11 @@ impl Exact {
 impl Embedding for Exact {
     type PoolingPlan = Sequences;
 
-    fn embedding_supports(&self, _: &EmbeddingSpec) -> Support {
-        Support::Native
+    fn embedding_supports(&self, spec: &EmbeddingSpec) -> Support {
+        match spec.table {
+            TableFormat::Float(dtype) if !dtype.is_float() => Support::No(format!("{dtype} is no float")),
+            _ => Support::Native,
+        }
     }
 
     fn embedding(&self, _: &mut Queue, args: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {

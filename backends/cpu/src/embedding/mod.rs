@@ -27,7 +27,10 @@ impl Embedding for Cpu {
     type PoolingPlan = CpuPoolingPlan;
 
     fn embedding_supports(&self, spec: &EmbeddingSpec) -> Support {
-        crate::float_only(spec.output)
+        match spec.table {
+            TableFormat::Float(dtype) if !dtype.is_float() => crate::float_only(dtype),
+            _ => crate::float_only(spec.output),
+        }
     }
 
     fn embedding(&self, _stream: &mut CpuStream, args: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {
