@@ -94,13 +94,12 @@ impl<B: Rope> RopeWriteArgs<'_, B> {
     }
 }
 
-/// Whether two `[tokens, heads, dim]` views are different columns of one matrix.
+/// Whether two `[tokens, heads, dim]` views, of which none is empty, are different columns of one matrix.
 fn are_other_columns<B: Rope>(left: &Tensor<B>, right: &Tensor<B>) -> bool {
     let (row, size) = (left.strides()[0], left.dtype().size() as u64);
-    let columns = |x: &Tensor<B>| {
-        let start = (x.offset() / size) as usize % row.max(1);
-        start..start + x.dims()[1].saturating_sub(1) * x.strides()[1] + x.dims()[2]
-    };
-    let (a, b) = (columns(left), columns(right));
-    row == right.strides()[0] && a.end <= row && b.end <= row && (a.end <= b.start || b.end <= a.start)
+    let width = |x: &Tensor<B>| (x.dims()[1] - 1) * x.strides()[1] + x.dims()[2];
+    let (first, second) = if left.offset() <= right.offset() { (left, right) } else { (right, left) };
+    // Wherever the matrix begins: the second's columns come after the first's and end before those of its next row.
+    let apart = ((second.offset() - first.offset()) / size) as usize % row.max(1);
+    row == right.strides()[0] && apart >= width(first) && apart + width(second) <= row
 }

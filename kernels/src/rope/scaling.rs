@@ -16,13 +16,13 @@ pub enum RopeScaling {
     None,
     /// `freq / factor` (Chen et al. 2023, arXiv:2306.15595).
     Linear {
-        /// At least 1.
+        /// Above 0; 1 changes nothing.
         factor: f32,
     },
     /// NTK-aware: the base is `theta · factor^(d / (d - 2))`, `d` being `rotary_dim`, so that the lowest frequency is
     /// divided by `factor` and the highest stays (described in arXiv:2309.00071, section 3.1). A single pair stays.
     Ntk {
-        /// At least 1.
+        /// Above 0; 1 changes nothing.
         factor: f32,
     },
     /// YaRN.
@@ -148,6 +148,7 @@ impl RopeScaling {
             RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
                 usable(factor)
                     && usable(low_freq_factor)
+                    && usable(high_freq_factor)
                     && high_freq_factor > low_freq_factor
                     && original_context > 0
             }
@@ -157,7 +158,7 @@ impl RopeScaling {
                 divisors.iter().all(|&divisor| usable(divisor)) && usable(attention_factor)
             }
         };
-        CHECK.that(valid, "scaling", "positive factors, slow below fast, low below high", self)
+        CHECK.that(valid, "scaling", "positive, finite factors, slow below fast, low below high", self)
     }
 
     /// The frequency of one pair, in f64.

@@ -47,6 +47,7 @@ fn specs<B: Backend>(device: &B) -> Verdict {
         ("scaling", base().with_scaling(RopeScaling::Linear { factor: f32::NAN })),
         ("scaling", llama3(8.0, 4.0, 4.0, 8192)),
         ("scaling", llama3(8.0, 1.0, 4.0, 0)),
+        ("scaling", llama3(8.0, 1.0, f32::INFINITY, 8192)),
         ("scaling", llama3(-1.0, 1.0, 4.0, 8192)),
         ("scaling", base().with_scaling(RopeScaling::Ntk { factor: -1.0 })),
         ("scaling", yarn(Yarn::new(0.0, 4096))),

@@ -149,7 +149,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     packed(device, stream, case, &plan, &slots, &[q_values, k_values, v_values], &fused)
 }
 
-/// Queries, keys and values as columns of one matrix.
+/// Queries, keys and values as columns of one matrix, which does not begin at a multiple of its rows.
 fn packed<B: Backend>(
     device: &B,
     stream: &mut B::Stream,
@@ -162,8 +162,10 @@ fn packed<B: Backend>(
     let Case { rotation, kv, .. } = case;
     let (tokens, head_dim) = (rotation.tokens(), rotation.spec.head_dim);
     let widths = [rotation.heads * head_dim, kv.kv_heads * head_dim, kv.kv_heads * kv.value_head_dim];
-    let region = Region::<B>::new(stream, DType::F32, &[tokens + 2, widths.iter().sum::<usize>() + 3])?;
-    let rows = region.parent().narrow(0, 1..tokens + 1)?;
+    let (dims, before) = ([tokens + 2, widths.iter().sum::<usize>() + 3], tokens + 3);
+    let region = Region::<B>::new(stream, DType::F32, &[before + dims[0] * dims[1]])?;
+    let matrix = region.parent().narrow(0, before..before + dims[0] * dims[1])?.reshape(&dims)?;
+    let rows = matrix.narrow(0, 1..tokens + 1)?;
     let mut start = 2;
     let mut views: Vec<Tensor<B>> = Vec::new();
     for ((width, dim), values) in widths.into_iter().zip([head_dim, head_dim, kv.value_head_dim]).zip(values)
