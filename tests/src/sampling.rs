@@ -37,6 +37,8 @@ pub(crate) enum Logits {
     Tie,
     /// Magnitudes near the largest F32.
     Huge,
+    /// Further apart than F32 holds.
+    Apart,
 }
 
 pub(crate) const KINDS: [Logits; 7] =
@@ -109,14 +111,17 @@ fn drawn() -> Vec<Case> {
             SamplingParams::seeded(1e-30, 12),
             SamplingParams::seeded(1e-45, 13),
             SamplingParams::seeded(1e30, 14),
+            SamplingParams::seeded(2e38, 15),
+            SamplingParams::seeded(2e38, 16).with_top_p(0.7),
         ]
         .into_iter()
         .enumerate()
         {
             let rows = KINDS
-                .iter()
+                .into_iter()
+                .chain([Logits::Apart])
                 .enumerate()
-                .map(|(row, &kind)| (kind, params.clone().at((row * 1000 + number) as u64)))
+                .map(|(row, kind)| (kind, params.clone().at((row * 1000 + number) as u64)))
                 .collect();
             cases.push(Case { vocabulary, rows, layout: LAYOUTS[setting % 3], seed: setting as u64 });
         }
@@ -146,7 +151,7 @@ pub(crate) fn logits(rng: &mut Rng, kind: Logits, vocabulary: usize) -> Vec<f32>
         .collect();
     let spared = rng.below(4);
     let special = |place: usize, value: f32, other: f32| if place % 4 == spared { value } else { other };
-    let top = [rng.below(vocabulary), rng.below(vocabulary)];
+    let top = [rng.below(vocabulary.max(1)), rng.below(vocabulary.max(1))];
     for (place, value) in row.iter_mut().enumerate() {
         *value = match kind {
             Logits::Peaked => *value,
@@ -162,6 +167,7 @@ pub(crate) fn logits(rng: &mut Rng, kind: Logits, vocabulary: usize) -> Vec<f32>
                 }
             }
             Logits::Huge => *value * 1e37,
+            Logits::Apart => *value * 3e37,
         };
     }
     row

@@ -43,6 +43,10 @@ impl Rows {
 
     /// Row `index` of `data`, counted through the inner dimension first.
     pub(crate) fn row<'d, T>(&self, data: &'d [T], index: usize) -> &'d [T] {
+        // Rows of nothing may begin beyond the data, of which there is none.
+        if self.columns == 0 {
+            return &[];
+        }
         &data[self.start(index / self.inner, index % self.inner)..][..self.columns]
     }
 }

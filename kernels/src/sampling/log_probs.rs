@@ -6,8 +6,8 @@ use halite_hal::{DType, Device, Result, Tensor};
 
 /// One call: `out[r] = logits[r, targets[r]] - ln Σ exp(logits[r])`; a target outside the vocabulary gives NaN.
 ///
-/// A NaN among the logits weighs nothing, and is NaN itself. A row whose greatest logit is not finite has no weights:
-/// its log-probabilities are NaN.
+/// A NaN among the logits weighs nothing, and is NaN itself. A row whose greatest logit is not finite, or
+/// which has no logits, has no weights: its log-probabilities are NaN.
 #[derive(Clone, Debug)]
 pub struct LogProbArgs<'a, D: Device> {
     /// F32 `[rows, vocabulary]`.

@@ -47,6 +47,10 @@ pub(super) fn cases() -> Vec<Case> {
         let layout = Layout::Dense;
         cases.push(Case { vocabulary, rows: vec![], top: Some(1), all: true, layout, seed: 0 });
     }
+    for (number, top) in [None, Some(0)].into_iter().enumerate() {
+        let rows = vec![(Logits::Peaked, 0), (Logits::Peaked, -1), (Logits::Flat, 5)];
+        cases.push(Case { vocabulary: 0, rows, top, all: top.is_some(), layout: LAYOUTS[number], seed: 0 });
+    }
     cases
 }
 
@@ -72,21 +76,18 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         all: all.then_some(&log_softmax.view),
     };
     device.log_probs(stream, args.check()?)?;
-    let expected: Vec<Bound> = values
-        .chunks_exact(*vocabulary)
-        .zip(&targets)
-        .map(|(row, &target)| oracle::sampling::log_prob(row, target))
-        .collect();
+    // Rows of an empty vocabulary are rows too.
+    let rows_of = || (0..rows.len()).map(|row| &values[row * vocabulary..][..*vocabulary]);
+    let expected: Vec<Bound> =
+        rows_of().zip(&targets).map(|(row, &target)| oracle::sampling::log_prob(row, target)).collect();
     judge("out", &[rows.len()], &out.read(stream)?, &expected)?;
     if *all {
-        let expected: Vec<Bound> =
-            values.chunks_exact(*vocabulary).flat_map(oracle::sampling::log_softmax).collect();
+        let expected: Vec<Bound> = rows_of().flat_map(oracle::sampling::log_softmax).collect();
         judge("all", &dims, &log_softmax.read(stream)?, &expected)?;
     } else {
         log_softmax.untouched(stream)?;
     }
-    let rows = values.chunks_exact(*vocabulary);
-    let top = rows.flat_map(|row| oracle::sampling::top_log_probs(row, top.unwrap_or(0)));
+    let top = rows_of().flat_map(|row| oracle::sampling::top_log_probs(row, top.unwrap_or(0)));
     let (places, expected): (Vec<_>, Vec<Bound>) = top.unzip();
     let places: Vec<Bound> = places.into_iter().map(|id| Bound::exact(id as f64)).collect();
     judge("top.ids", &highest, &ids.read(stream)?, &places)?;

@@ -171,7 +171,7 @@ impl Sampling for Exact {
         let out = read(args.targets).into_iter().enumerate().map(|(row, target)| {
             let mut target = target as i32;
             if self.has(Fault::LogProbClampsTarget) {
-                target = target.clamp(0, vocabulary as i32 - 1);
+                target = target.clamp(0, (vocabulary as i32 - 1).max(0));
             }
             log_prob(&logits[row * vocabulary..][..vocabulary], target)
         });
@@ -179,7 +179,7 @@ impl Sampling for Exact {
         if let Some(top) = &args.top {
             let n = top.ids.dims()[1];
             let (mut ids, mut highest) = (Vec::new(), Vec::new());
-            for row in logits.chunks_exact(vocabulary) {
+            for row in logits.chunks_exact(vocabulary.max(1)) {
                 let mut best = oracle::sampling::ranking(row);
                 if self.has(Fault::TopLogProbsTieHigher) {
                     let turned: Vec<f64> = row.iter().rev().copied().collect();
@@ -203,7 +203,7 @@ impl Sampling for Exact {
         }
         if let Some(all) = args.all {
             let mut log_softmax: Vec<f64> = Vec::new();
-            for row in logits.chunks_exact(vocabulary) {
+            for row in logits.chunks_exact(vocabulary.max(1)) {
                 let poisoned = self.has(Fault::LogSoftmaxNanPoisons) && row.iter().any(|x| x.is_nan());
                 let row_of = oracle::sampling::log_softmax(row).into_iter().map(|bound| bound.value);
                 log_softmax.extend(row_of.map(|y| if poisoned { f64::NAN } else { y }));

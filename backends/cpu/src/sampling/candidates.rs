@@ -1,6 +1,6 @@
 //! What may be drawn from a row: the contract's first three steps, and the draw of the fourth.
 
-use super::mass::{Mass, MassOf};
+use super::mass::{Mass, MassOf, Weights};
 use crate::device::Cpu;
 use halite_kernels::sampling::{SamplingParams, uniform};
 
@@ -15,8 +15,7 @@ pub(super) enum Candidates<'a> {
 /// A prefix of the candidates' order, with the sum of its weights.
 pub(super) struct Kept<'a> {
     ranking: Ranking<'a>,
-    pub(super) max: f32,
-    pub(super) factor: f32,
+    pub(super) weights: Weights,
     first: usize,
     count: usize,
     /// `Σ exp((logit - max) · factor)` over those kept.
@@ -97,8 +96,8 @@ impl<'a> Kept<'a> {
         let candidates = ids.len();
         let top_k = if params.top_k == 0 { candidates } else { candidates.min(params.top_k as usize) };
         let ranking = Ranking { logits, ids, sorted: 0 };
-        let mut kept =
-            Kept { ranking, max: mass.max, factor, first: mass.first, count: top_k, sum: mass.sum };
+        let weights = Weights { max: mass.max, factor };
+        let mut kept = Kept { ranking, weights, first: mass.first, count: top_k, sum: mass.sum };
         // Step 1: the mass of the kept.
         if top_k < candidates {
             kept.sum = (0..top_k).map(|place| kept.weight_at(place)).sum();
@@ -120,14 +119,9 @@ impl<'a> Kept<'a> {
         Kept { count, sum, ..kept }
     }
 
-    /// The weight of a logit.
-    pub(super) fn weight(&self, logit: f32) -> f64 {
-        (f64::from(logit - self.max) * f64::from(self.factor)).exp()
-    }
-
     fn weight_at(&mut self, place: usize) -> f64 {
         let id = self.ranking.at(place);
-        self.weight(self.ranking.logits[id as usize])
+        self.weights.of(self.ranking.logits[id as usize])
     }
 
     /// The last candidate that is kept: its logit, and how many ids of that logit count, from 0 up to its own.

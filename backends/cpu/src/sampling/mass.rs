@@ -12,6 +12,37 @@ pub(super) struct Mass {
     pub(super) sum: f64,
 }
 
+/// `exp((logit - max) · factor)`.
+#[derive(Clone, Copy)]
+pub(super) struct Weights {
+    pub(super) max: f32,
+    pub(super) factor: f32,
+}
+
+impl Weights {
+    /// What logits are multiplied with before they are subtracted: at temperatures above 2^64 a power of two, since a
+    /// difference that F32 does not hold may weigh as much as any; at others 1, which changes no bit.
+    #[inline(always)]
+    fn before(self) -> f32 {
+        if self.factor < 2f32.powi(-64) { 2f32.powi(-64) } else { 1.0 }
+    }
+
+    /// Of 16 logits.
+    #[inline(always)]
+    pub(super) fn lanes<I: Isa>(self, isa: I, x: I::F32) -> I::F32 {
+        let before = self.before();
+        let difference = isa.sub(isa.mul(x, isa.splat(before)), isa.splat(self.max * before));
+        exp(isa, isa.mul(difference, isa.splat(self.factor / before)))
+    }
+
+    /// Of one logit, exactly.
+    pub(super) fn of(self, logit: f32) -> f64 {
+        let before = self.before();
+        let difference = f64::from(logit * before - self.max * before);
+        (difference * f64::from(self.factor / before)).exp()
+    }
+}
+
 pub(super) struct MassOf<'a> {
     pub(super) logits: &'a [f32],
     /// 0 where the sum is not wanted.
@@ -40,14 +71,13 @@ impl Kernel for MassOf<'_> {
         }
         let mut sum = 0.0f64;
         if self.factor != 0.0 {
-            let (factor, zero) = (isa.splat(self.factor), isa.splat(0.0));
+            let (weights, zero) = (Weights { max, factor: self.factor }, isa.splat(0.0));
             // Sums of 1,024 elements in F32, added in F64: exact enough for any vocabulary.
             for block in self.logits.chunks(64 * LANES) {
                 let mut lanes = zero;
                 for logits in block.chunks(LANES) {
                     let x = load_or_least(isa, logits);
-                    let power = exp(isa, isa.mul(isa.sub(x, greatest), factor));
-                    lanes = isa.add(lanes, isa.select(isa.equal(x, x), power, zero));
+                    lanes = isa.add(lanes, isa.select(isa.equal(x, x), weights.lanes(isa, x), zero));
                 }
                 sum += f64::from(isa.sum(lanes));
             }

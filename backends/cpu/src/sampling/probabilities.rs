@@ -1,9 +1,12 @@
 //! The distribution of a row.
 
-use super::{candidates::Candidates, mass::load_or_least};
+use super::{
+    candidates::Candidates,
+    mass::{Weights, load_or_least},
+};
 use crate::{
     device::Cpu,
-    simd::{Isa, Kernel, LANES, first_lanes, math::exp},
+    simd::{Isa, Kernel, LANES, first_lanes},
     view::{read, write},
 };
 use halite_hal::Result;
@@ -23,8 +26,8 @@ impl Cpu {
                 }
                 Candidates::Kept(mut kept) => {
                     let (least, ties) = kept.last();
-                    let (max, factor, sum) = (kept.max, kept.factor, kept.sum as f32);
-                    self.tier().run(Distribution { logits, least, ties, max, factor, sum, out });
+                    let (weights, sum) = (kept.weights, kept.sum as f32);
+                    self.tier().run(Distribution { logits, least, ties, weights, sum, out });
                 }
             }
         });
@@ -37,8 +40,7 @@ struct Distribution<'a> {
     logits: &'a [f32],
     least: f32,
     ties: usize,
-    max: f32,
-    factor: f32,
+    weights: Weights,
     sum: f32,
     out: &'a mut [f32],
 }
@@ -48,15 +50,14 @@ impl Kernel for Distribution<'_> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let (max, factor, sum) = (isa.splat(self.max), isa.splat(self.factor), isa.splat(self.sum));
-        let (least, zero) = (isa.splat(self.least), isa.splat(0.0));
+        let (sum, least, zero) = (isa.splat(self.sum), isa.splat(self.least), isa.splat(0.0));
         for (vector, out) in self.out.chunks_mut(LANES).enumerate() {
             let start = vector * LANES;
             let x = load_or_least(isa, &self.logits[start..start + out.len()]);
             let ties = first_lanes(self.ties.saturating_sub(start));
             // Neither holds of NaN.
             let kept = isa.less(least, x) | (isa.equal(x, least) & ties);
-            let p = isa.div(exp(isa, isa.mul(isa.sub(x, max), factor)), sum);
+            let p = isa.div(self.weights.lanes(isa, x), sum);
             isa.store_partial(isa.select(kept, p, zero), out);
         }
     }

@@ -199,6 +199,6 @@ impl Distribution {
     /// The probability of an id.
     fn at(&self, kept: &Kept<'_>, id: usize, logit: f32) -> f64 {
         let inside = logit > self.least || (logit == self.least && id < self.ties);
-        if inside { kept.weight(logit) / kept.sum } else { 0.0 }
+        if inside { kept.weights.of(logit) / kept.sum } else { 0.0 }
     }
 }
