@@ -104,9 +104,10 @@ impl<'a> LogitsRow<'a> {
     /// Checks the row by itself: what a server asks before it lets a request into a batch.
     ///
     /// # Errors
-    /// Penalties out of range, tokens outside the vocabulary, biases that are not finite or not in ascending order of
+    /// A vocabulary that [`LogitsSpec::check`] refuses, penalties out of range, tokens outside the vocabulary, biases that are not finite or not in ascending order of
     /// token, a mask of another length, or one that allows nothing.
     pub fn check(&self, spec: &LogitsSpec) -> Result<()> {
+        spec.check()?;
         self.penalties.check()?;
         let known = |token: u32| (token as usize) < spec.vocabulary;
         let expected = || format!("tokens below {}", spec.vocabulary);
@@ -186,6 +187,15 @@ mod tests {
         assert_eq!(seen, [SeenToken { token: 9, outputs: 1 }], "a prompt counts for repetition only");
         LogitsRow::unchanged().with_penalties(Penalties::NONE, &[1], &[2]).seen(&mut seen);
         assert_eq!(seen.len(), 1);
+    }
+
+    #[test]
+    fn an_empty_vocabulary_is_refused() {
+        let spec = LogitsSpec::new(0);
+        for row in [LogitsRow::unchanged(), LogitsRow::unchanged().with_allowed(&[])] {
+            let error = row.check(&spec).unwrap_err();
+            assert!(matches!(error, crate::Error::Argument { argument: "vocabulary", .. }), "{error}");
+        }
     }
 
     #[test]
