@@ -175,6 +175,8 @@ impl<D: Device> Guarded<D> {
         dims: &[usize],
         layout: Layout,
     ) -> Result<Self, Error> {
+        // Rows of nothing cannot be split off wider ones: they lie between poison of their own.
+        let layout = if matches!(dims, [_, _, 0]) { Layout::Heads { after: 1 } } else { layout };
         if let ([outer, middle, inner], Layout::Heads { after }) = (dims, layout) {
             let region = Region::new(stream, dtype, &[outer + 2, *middle, inner + after])?;
             let view = region.parent.narrow(0, 1..outer + 1)?.narrow(2, 0..*inner)?;

@@ -73,7 +73,7 @@ pub struct AttentionMergeArgs<'a, B: Attention> {
 }
 
 impl<B: Attention> AttentionMergeArgs<'_, B> {
-    /// Checks that there are parts, and shapes and types.
+    /// Checks that there are parts, and shapes and types; a value has at least one element.
     ///
     /// # Errors
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
@@ -82,6 +82,7 @@ impl<B: Attention> AttentionMergeArgs<'_, B> {
         CHECK.rows("out", self.out, 3)?;
         let (dtype, dims) = (self.spec.dtype, self.out.dims());
         let rows = dims.get(..2).unwrap_or_default();
+        CHECK.that(!dims.ends_with(&[0]), "out", "values of 1 element or more", dims)?;
         CHECK.tensor("out", self.out, dtype, dims)?;
         if let Some(log_sum_exp) = self.log_sum_exp {
             CHECK.tensor("log_sum_exp", log_sum_exp, DType::F32, rows)?;

@@ -128,12 +128,15 @@ fn tensors<B: Backend>(device: &B) -> Verdict {
     let (x, x_log) = (tensor(DType::F32, &[3, 2, 4])?, tensor(DType::F32, &[3, 2])?);
     let (half, flat, short) =
         (tensor(DType::F16, &[3, 2, 4])?, tensor(DType::F32, &[3, 8])?, tensor(DType::F32, &[3, 1])?);
+    let nothing = tensor(DType::F32, &[3, 2, 0])?;
     let good = AttentionPart::<B> { out: &x.view, log_sum_exp: &x_log.view };
     let of_out = out.view.narrow(2, 0..1)?.narrow(1, 0..2)?;
     let check = |parts: &[AttentionPart<'_, B>], out, log_sum_exp| {
         AttentionMergeArgs { spec: &spec, parts, out, log_sum_exp }.check().map(drop)
     };
     let operator = "attention_merge";
+    let part_of_nothing = AttentionPart { out: &nothing.view, ..good };
+    refused(operator, "out", check(&[part_of_nothing], &nothing.view, Some(&log.view)))?;
     refused(operator, "parts", check(&[], &out.view, None))?;
     refused(operator, "out", check(&[good], &flat.view, None))?;
     refused(operator, "out", check(&[good], &half.view, None))?;

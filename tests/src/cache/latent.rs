@@ -16,7 +16,7 @@ use halite_kernels::{
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, block_size) in [1, 2, 7, 16, 33, 64, 256].into_iter().enumerate() {
-        for (rank, rope_dim) in [(512, 64), (40, 6), (1, 1), (17, 16)] {
+        for (rank, rope_dim) in [(512, 64), (40, 6), (1, 1), (17, 16), (9, 0)] {
             let mut spec = KvSpec::latent(2, rank, rope_dim)
                 .with_block_size(block_size)
                 .with_dtype(FLOATS[cases.len() % 3]);

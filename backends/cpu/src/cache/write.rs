@@ -55,7 +55,8 @@ impl<'a> HeadRows for StoredHeads<'a> {
 /// Writes the rows of tensors. Where there are several, a token's lie one after the other; such rows are floats.
 pub(crate) fn stored(device: &Cpu, place: &Place<'_>, kind: Kind, parts: &[&Tensor<Cpu>]) -> Result<()> {
     let mut first = 0;
-    for rows in parts {
+    // A part of no elements has no rows: a latent cache without a rotated key.
+    for rows in parts.iter().filter(|rows| rows.shape().elements() > 0) {
         let rows = read::<f32>(rows)?;
         write(device, place, kind, first, &StoredHeads { data: rows.data(), rows: rows.rows })?;
         first += rows.rows.columns;
