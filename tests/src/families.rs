@@ -1,10 +1,17 @@
 //! The one list of families and their groups. Whatever goes through all of them is made of it: [`groups`](crate::groups),
 //! the tests of [`parity_tests!`](crate::parity_tests), and the deliberate faults.
 
-/// Hands `with` and the list to the macro `then`. A family is a module of this crate, a group one that its `groups` makes.
+/// Hands `with` and the list to the macro `then`; after the word `invariance`, the list of what only those are held to who
+/// claim it. A family is a module of this crate, a group one that its `groups` makes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! families {
+    (invariance [$($then:tt)*] $($with:tt)*) => {
+        $($then)*! {
+            $($with)*
+            invariance: linear rows attention mla moe quantize letter;
+        }
+    };
     ([$($then:tt)*] $($with:tt)*) => {
         $($then)*! {
             $($with)*

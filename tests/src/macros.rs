@@ -26,7 +26,7 @@ macro_rules! parity_tests {
         mod $name {
             use super::*;
             $crate::families!([$crate::parity_tests] @families ($device));
-            $crate::parity_tests!(@invariance $device);
+            $crate::families!(invariance [$crate::parity_tests] @families ($device));
         }
     };
     (invariant $name:ident, $device:expr) => {
@@ -43,9 +43,6 @@ macro_rules! parity_tests {
     };
     (@families ($device:expr) $($family:ident: $($group:ident)*;)*) => {
         $($crate::parity_tests!(@family $device, $family: $($group)*);)*
-    };
-    (@invariance $device:expr) => {
-        $crate::parity_tests!(@family $device, invariance: linear rows attention mla moe quantize letter);
     };
     (@family $device:expr, $family:ident: $($group:ident)*) => {
         pub(crate) mod $family {

@@ -37,7 +37,7 @@ fn all() -> Vec<Group<Exact>> {
     groups().into_iter().chain(invariance::groups()).collect()
 }
 
-/// One test a family, so that they run side by side, and one of them alone.
+/// One test a group, so that they run side by side, and one of them alone.
 macro_rules! every_fault_turns_its_groups_red {
     ($($family:ident: $($group:ident)*;)*) => {
         /// The families that tests were made for.
@@ -45,35 +45,39 @@ macro_rules! every_fault_turns_its_groups_red {
 
         mod every_fault_turns_its_groups_red {
             $(
-                #[test]
-                fn $family() {
-                    super::judge_the_judge(stringify!($family), super::sound::$family::GROUPS);
+                mod $family {
+                    use crate::{faults_are_noticed, sound::$family::GROUPS};
+                    $(
+                        #[test]
+                        fn $group() {
+                            faults_are_noticed(stringify!($family), stringify!($group), GROUPS);
+                        }
+                    )*
                 }
             )*
         }
     };
 }
 
-halite_parity::families!([every_fault_turns_its_groups_red] invariance:;);
+halite_parity::families!(invariance[halite_parity::families][every_fault_turns_its_groups_red]);
 
-/// Each group of the family is a test of [`parity_tests!`], and one that can fail.
-fn judge_the_judge(family: &str, tested: &[&str]) {
+/// The group can fail, and fails by each of its faults; `tested` are the groups of its family that tests were made for.
+fn faults_are_noticed(family: &str, group: &str, tested: &[&str]) {
     let groups: Vec<Group<Exact>> = all().into_iter().filter(|group| group.family == family).collect();
     let made: BTreeSet<&str> = groups.iter().map(|group| group.name).collect();
     assert_eq!(made, tested.iter().copied().collect(), "the groups of {family}, and those that are tests");
-    let untried: Vec<&str> = made.into_iter().filter(|group| !is_tried(family, group)).collect();
-    assert!(untried.is_empty(), "no fault is tried against {untried:?} of {family}");
+    assert!(is_tried(family, group), "no fault is tried against {family}/{group}");
     let mut missed = Vec::new();
     for &(fault, names) in FAULTS {
         for name in names.iter().filter_map(|name| name.strip_prefix(family)?.strip_prefix('/')) {
-            // A group that does not exist notices nothing.
-            let group = groups.iter().find(|group| group.name == name);
-            if group.is_none_or(|group| group.run_all(&Exact::with(fault)).is_ok()) {
-                missed.push(format!("{fault:?} in {family}/{name}"));
+            assert!(made.contains(name), "{fault:?}: there is no {family}/{name}");
+            let group = groups.iter().find(|made| made.name == name && name == group);
+            if group.is_some_and(|group| group.run_all(&Exact::with(fault)).is_ok()) {
+                missed.push(fault);
             }
         }
     }
-    assert!(missed.is_empty(), "faults that nothing noticed: {missed:#?}");
+    assert!(missed.is_empty(), "faults that {family}/{group} does not notice: {missed:?}");
 }
 
 /// Whether a fault is there to be found by this group.
