@@ -24,7 +24,7 @@ macro_rules! families {
             embedding: edges supports random pooling pooling_random l2_normalize l2_normalize_random
                 errors;
             grouped: edges offsets random errors;
-            linear: edges exact_grid int8_exact epilogues formats group_wise group_wise_exact
+            linear: edges exact_grid int8_exact epilogues formats outputs group_wise group_wise_exact
                 group_wise_random known lora lora_random supports random packed errors;
             logits: penalties masks random draws errors;
             mla: absorbed expanded products packed supports random errors;

@@ -40,7 +40,7 @@
 //! | scales of 2^-126 and 1e-23; zero points at the ends of their type | `linear/known`, `linear/formats`, `linear/group_wise` |
 //! | N or K of 1, 15, 17, 1,368, 5,120 with groups of 32, 73,448 | `linear/known`, `linear/edges`, `linear/group_wise` |
 //! | an operand at an odd address; an output full of NaN | `linear/known`, every strided layout, every output |
-//! | narrowing to I8 and U8 beyond the range | `linear/known`, `linear/formats` |
+//! | narrowing to I8 and U8 beyond the range | `linear/known`, `linear/formats`, `linear/outputs` |
 //! | rows of zeros, of 6e-38, of one value with a zero point or without | `quantize/known`, `quantize/edges` |
 //! | caches beyond 2^31 elements | [`beyond_i32::attention`], where memory is taken when touched |
 //! | NaN gate logits in one row; equal ones; 512 experts, the best with an id above 255 | `moe/routing_extremes` |

@@ -7,6 +7,7 @@ pub(crate) mod group_wise;
 mod known;
 pub(crate) mod lora;
 mod operands;
+mod outputs;
 mod packed;
 
 pub(crate) use formats::integer_specs;
@@ -107,6 +108,7 @@ pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("linear", "int8_exact", int8_exact(), body),
         Group::listed("linear", "epilogues", epilogues(), body),
         Group::listed("linear", "formats", formats::cases(), body),
+        Group::listed("linear", "outputs", outputs::cases(), body),
         Group::listed("linear", "group_wise", group_wise::edges(), body),
         Group::listed("linear", "group_wise_exact", group_wise::exact(), body),
         Group::seeded("linear", "group_wise_random", 80, group_wise::random, body),

@@ -117,7 +117,7 @@ fn what_a_decoder_needs_is_native() -> Verdict {
             let spec = LoraSpec::new(8, 64).with_activations(dtype).with_output(dtype);
             assert_eq!(cpu.lora_supports(&spec), Support::Native, "{spec:?}");
         }
-        for weights in integer_weights() {
+        for weights in integer_weights().into_iter().chain([WeightFormat::Int8PerChannelAsymmetric]) {
             for spec in [LinearSpec::w8a8(512, 1536), LinearSpec::float(512, 1536, weights)] {
                 let spec = spec.with_weights(weights);
                 assert_eq!(cpu.linear_supports(&spec), Support::Native, "{spec:?}");

@@ -95,6 +95,7 @@ impl WeightFormat {
     pub fn offset(self) -> GroupOffset {
         match self {
             WeightFormat::Int4PerGroup { offset, .. } => offset,
+            WeightFormat::Int8PerChannelAsymmetric => GroupOffset::ZeroPoint,
             WeightFormat::Q4_1 | WeightFormat::Q4K => GroupOffset::Min,
             _ => GroupOffset::Symmetric,
         }

@@ -8,15 +8,15 @@ use super::{GroupOffsets, HostWeights};
 pub struct GroupFactors {
     /// The scale.
     pub scale: f32,
-    /// 0 where there are none.
-    pub zero_point: u8,
+    /// 0 where there are none; from 0 to 15 of 4-bit integers, any of INT8.
+    pub zero_point: i8,
     /// 0 where there are none.
     pub min: f32,
 }
 
 impl HostWeights<'_> {
     /// Reads group `group` of row `row`, whose values are `[.., in_features]`: its integers, as many as it has, to the
-    /// beginning of `q`, and its factors. None for floats and for INT8 with zero points, where there is no such group, or where `q` is too short.
+    /// beginning of `q`, and its factors. None for floats, where there is no such group, or where `q` is too short.
     ///
     /// It is how backends pack: scales a channel or for all come as one group of all of K.
     pub fn read_group(
@@ -38,16 +38,17 @@ impl HostWeights<'_> {
         };
         let plain = |scale| GroupFactors { scale, zero_point: 0, min: 0.0 };
         match self {
-            // Zero points of eight bits are for sums of integers only.
-            HostWeights::Int8PerChannelAsymmetric { .. }
-            | HostWeights::F32(_)
-            | HostWeights::F16(_)
-            | HostWeights::Bf16(_) => None,
+            HostWeights::F32(_) | HostWeights::F16(_) | HostWeights::Bf16(_) => None,
             HostWeights::WithOutliers { weights, .. } => weights.read_group(in_features, row, group, q),
             HostWeights::Int8PerTensor { q, scale } => copy(q).map(|()| plain(scale)),
             HostWeights::Int8PerChannel { q, scales } | HostWeights::Int8PerGroup { q, scales, .. } => {
                 copy(q)?;
                 Some(plain(*scales.get(place)?))
+            }
+            HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points } => {
+                copy(q)?;
+                let zero_point = *zero_points.get(place)?;
+                Some(GroupFactors { zero_point, ..plain(*scales.get(place)?) })
             }
             HostWeights::Int4PerGroup { q, scales, offsets, .. } => {
                 copy(q)?;
@@ -55,7 +56,8 @@ impl HostWeights<'_> {
                 Some(match offsets {
                     GroupOffsets::Symmetric => factors,
                     GroupOffsets::ZeroPoints(zeros) => {
-                        GroupFactors { zero_point: *zeros.get(place)?, ..factors }
+                        // The check has found none above 15.
+                        GroupFactors { zero_point: *zeros.get(place)? as i8, ..factors }
                     }
                     GroupOffsets::Mins(mins) => GroupFactors { min: *mins.get(place)?, ..factors },
                 })
@@ -97,6 +99,9 @@ mod tests {
         assert_eq!(of(HostWeights::Int8PerChannel { q: &q, scales: &scales }, &mut out), Some(0.25));
         assert_eq!(out, [4, 5, 6]);
         assert_eq!(of(HostWeights::Int8PerTensor { q: &q, scale: 2.0 }, &mut out), Some(2.0));
+        let zeros = HostWeights::Int8PerChannelAsymmetric { q: &q, scales: &scales, zero_points: &[7, -128] };
+        let factors = GroupFactors { scale: 0.25, zero_point: -128, min: 0.0 };
+        assert_eq!(zeros.read_group(3, 1, 0, &mut out), Some(factors));
         assert_eq!(of(HostWeights::F32(&[0.0; 6]), &mut out), None);
     }
 }

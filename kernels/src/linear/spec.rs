@@ -129,10 +129,7 @@ impl LinearSpec {
     fn check_formats(&self) -> Result<()> {
         let (k, group) = (self.in_features, self.weights.group(self.in_features));
         let (fits, expected) = match (self.activations, group) {
-            (ActivationFormat::Float(_), _) => (
-                self.weights != WeightFormat::Int8PerChannelAsymmetric,
-                "integers with zero points a channel",
-            ),
+            (ActivationFormat::Float(_), _) => (true, "floats"),
             (_, None) => (false, "INT8 with integer weights, floats with any"),
             (ActivationFormat::Int8PerGroup { size }, Some(group)) => {
                 let whole = size.is_multiple_of(group) || group.is_multiple_of(size);

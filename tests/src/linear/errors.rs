@@ -43,7 +43,6 @@ fn specs() -> Verdict {
         ("group", group(24)),
         ("in_features", float(40, 2).with_weights(WeightFormat::Q4_0)),
         ("in_features", float(128, 2).with_weights(WeightFormat::Q4K)),
-        ("activations", float(3, 2).with_weights(WeightFormat::Int8PerChannelAsymmetric)),
         ("activations", activations(ActivationFormat::Int8PerGroup { size: 64 })),
         ("activations", activations(ActivationFormat::AsymmetricPerToken(DType::I8))),
         ("outliers", group(32).with_outliers(65, DType::F32)),

@@ -73,6 +73,11 @@ impl GroupWise {
             .map(|_| if one_scale { scale } else { self::scale(rng, fill, format) })
             .collect();
         match format.offset() {
+            GroupOffset::ZeroPoint if !format.is_int4() => {
+                let zeros = int8(rng, rows, fill, [127, 127, -128], 0);
+                let small = fill == Fill::Grid;
+                new.zeros = zeros.into_iter().map(|zero| if small { zero / 8 } else { zero } as u8).collect();
+            }
             GroupOffset::ZeroPoint => {
                 new.zeros = (0..rows * groups).map(|_| rng.below(16) as u8).collect();
             }
@@ -82,7 +87,7 @@ impl GroupWise {
             }
             _ => {}
         }
-        let zero = |place: usize| new.zeros.get(place).map_or(0, |&zero| i64::from(zero));
+        let zero = |place: usize| new.zeros.get(place).map_or(0, |&zero| i64::from(zero as i8));
         let q = new.q.iter().enumerate();
         new.exact.q = q.map(|(i, &q)| i64::from(q) - zero(i / k * groups + i % k / group)).collect();
         new.exact.scales = new.scales.iter().map(|&scale| f64::from(scale)).collect();
@@ -95,6 +100,10 @@ impl GroupWise {
         match self.format {
             WeightFormat::Int8PerTensor => {
                 HostWeights::Int8PerTensor { q, scale: scales.first().copied().unwrap_or(1.0) }
+            }
+            WeightFormat::Int8PerChannelAsymmetric => {
+                let zero_points = bytemuck::cast_slice(&self.zeros);
+                HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points }
             }
             WeightFormat::Int8PerGroup { group } => HostWeights::Int8PerGroup { q, scales, group },
             WeightFormat::Int4PerGroup { group, offset } => {
@@ -214,13 +223,19 @@ pub(crate) fn integer_weights(k: usize) -> Vec<WeightFormat> {
 /// The layers of every format of integer weights, times INT8 and times floats.
 pub(crate) fn specs(k: usize, n: usize) -> Vec<LinearSpec> {
     let int8 = formats(k).into_iter().map(move |format| LinearSpec::w8a8(k, n).with_weights(format));
-    let floats = formats(k).into_iter().chain([WeightFormat::Int8PerChannel]);
+    let channels = [WeightFormat::Int8PerChannel, WeightFormat::Int8PerChannelAsymmetric];
+    let floats = formats(k).into_iter().chain(channels);
     int8.chain(floats.map(move |format| LinearSpec::float(k, n, format))).collect()
 }
 
 /// Other activations: groups of their own, one scale for all, halves; and integers as the output.
 fn around(k: usize, n: usize) -> Vec<(LinearSpec, Option<OutputScale>)> {
-    let mut cases = Vec::new();
+    let zeros = LinearSpec::float(k, n, WeightFormat::Int8PerChannelAsymmetric);
+    let mut cases = vec![
+        (zeros.clone().with_activations(DType::F16), None),
+        (zeros.clone().with_activations(DType::Bf16), None),
+        (zeros.with_output(DType::U8), Some(OutputScale::new(0.3).with_zero_point(100))),
+    ];
     for format in formats(k) {
         let int8 = LinearSpec::w8a8(k, n).with_weights(format);
         for activations in [

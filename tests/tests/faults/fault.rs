@@ -50,6 +50,8 @@ faults! {
     LinearFirstGroupsScale => ["linear/group_wise", "linear/group_wise_exact"];
     LinearLastGroupLost => ["linear/group_wise", "linear/group_wise_exact"];
     LinearNoZeroPoints => ["linear/group_wise"];
+    LinearZeroPointsUnsigned => ["linear/group_wise"];
+    LinearZeroPointsInEightBits => ["linear/group_wise"];
     LinearNoMins => ["linear/group_wise"];
     LinearHalvesInterleaved => ["linear/group_wise"];
     LoraFirstForNone => ["linear/lora"];
@@ -66,8 +68,8 @@ faults! {
     LinearNoOutliers => ["linear/formats", "linear/group_wise"];
     LinearOutliersTwice => ["linear/formats", "linear/group_wise"];
     LinearOutlierMinsStay => ["linear/group_wise"];
-    LinearOutputWraps => ["linear/formats", "linear/known"];
-    LinearOutputTruncates => ["linear/formats", "linear/known"];
+    LinearOutputWraps => ["linear/formats", "linear/outputs", "linear/known"];
+    LinearOutputTruncates => ["linear/formats", "linear/outputs", "linear/known"];
     GroupedNextGroup => ["grouped/edges"];
     GroupedFirstBias => ["grouped/edges"];
     GroupedDescends => ["grouped/offsets"];

@@ -29,7 +29,16 @@ impl Exact {
         for row in 0..rows {
             for (index, start) in (0..k).step_by(group).enumerate() {
                 let Some(factors) = host.read_group(k, row, index, &mut room) else { continue };
-                let zero = if self.has(Fault::LinearNoZeroPoints) { 0 } else { factors.zero_point };
+                let zero = match factors.zero_point {
+                    _ if self.has(Fault::LinearNoZeroPoints) => 0,
+                    zero if self.has(Fault::LinearZeroPointsUnsigned) => i16::from(zero as u8),
+                    // In the arithmetic of its own type.
+                    zero if self.has(Fault::LinearZeroPointsInEightBits) => {
+                        room.iter_mut().for_each(|q| *q = q.wrapping_sub(zero));
+                        0
+                    }
+                    zero => i16::from(zero),
+                };
                 let q = &mut room[..group.min(k - start)];
                 if self.has(Fault::LinearHalvesInterleaved) && spec.weights.block().is_some() {
                     let halves = q.to_vec();

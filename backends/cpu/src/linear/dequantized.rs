@@ -1,4 +1,4 @@
-//! Float activations times integer weights: `y = Σ x · w` with `w = q · scale`, or `q · scale + min`, in F32.
+//! Float activations times integer weights: `y = Σ x · w` with `w = (q - zero) · scale`, or `q · scale + min`, in F32.
 //!
 //! Pieces of a panel are dequantised onto the stack and multiplied as F32 weights are, each carrying on the chains of the
 //! one before it. So the result has the bits of a layer whose F32 weights were made in the same way beforehand.

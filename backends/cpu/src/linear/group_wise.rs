@@ -130,7 +130,7 @@ impl Kernel for AddStep<'_> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let LaneFactors { scales: w_scales, mins } = self.factors;
+        let LaneFactors { scales: w_scales, mins, .. } = self.factors;
         for (row, (to, exact)) in self.to.iter_mut().zip(self.exact).enumerate() {
             let row_sum = self.row_sums[row];
             let excess = isa.splat_i32(row_sum.wrapping_mul(128));

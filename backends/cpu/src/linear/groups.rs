@@ -5,7 +5,8 @@
 //! | INT8 | `[ceil(K / 4)][32][4]` | `q + 128` as `u8`, as all INT8 panels |
 //! | 4 bits | `[ceil(K / 8)][32][4]` | two in a byte: low halves are the first four values of K, high halves the next |
 //!
-//! 4-bit elements are `q` from 0 to 15, of symmetric formats `q + 8`. Scales, zero points and minima lie as
+//! INT8 with a zero point a channel is packed so for floats only: its zero points are signed, and are taken off when it is
+//! dequantised. 4-bit elements are `q` from 0 to 15, of symmetric formats `q + 8`. Scales, zero points and minima lie as
 //! `[panels][groups][32]`; lanes without a channel have scale and minimum 0. Groups are multiples of 8, so that none
 //! begins within a byte.
 
@@ -39,7 +40,7 @@ pub(super) fn panel_len(spec: &LinearSpec) -> Option<usize> {
 #[derive(Debug, Default)]
 pub(super) struct Factors {
     pub(super) scales: Vec<f32>,
-    /// Of formats with zero points.
+    /// Of formats with zero points; the bits of an `i8`.
     pub(super) zeros: Vec<u8>,
     /// Of formats with minima.
     pub(super) mins: Vec<f32>,
@@ -64,6 +65,8 @@ pub(super) struct GroupWiseWeights<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct LaneFactors<'a> {
     pub(super) scales: &'a [f32; PANEL],
+    /// What is still in the bytes of INT8; those of 4 bits come without.
+    pub(super) zeros: Option<&'a [u8; PANEL]>,
     pub(super) mins: Option<&'a [f32; PANEL]>,
 }
 
@@ -130,6 +133,7 @@ impl<'a> GroupWiseWeights<'a> {
         let place = self.factor_place(panel, k);
         LaneFactors {
             scales: lanes(&self.factors.scales, place),
+            zeros: (!self.int4 && !self.factors.zeros.is_empty()).then(|| lanes(&self.factors.zeros, place)),
             mins: (!self.factors.mins.is_empty()).then(|| lanes(&self.factors.mins, place)),
         }
     }
@@ -138,7 +142,7 @@ impl<'a> GroupWiseWeights<'a> {
         panel * self.k.div_ceil(self.group) + k / self.group
     }
 
-    /// The values `k` of a panel as bytes `q - z + 128`, in quads as [`int8_tile`](super::int8::int8_tile) reads them:
+    /// The values `k` of a panel as bytes `q - z + 128` (INT8: `q + 128`), in quads as [`int8_tile`](super::int8::int8_tile) reads them:
     /// in `room`, or where they lie already. They are at most [`PIECE`] of one group, from a multiple of 8 on.
     pub(super) fn bytes<'r, I: Isa>(
         &'r self,
@@ -208,7 +212,7 @@ impl Kernel for UnpackNibbles<'_> {
     }
 }
 
-/// Floats from bytes: `scale · q`, then `+ min` where there are minima, each rounded by itself.
+/// Floats from bytes: `scale · (q - z)`, then `+ min` where there are minima, each rounded by itself.
 pub(super) struct Dequantize<'a> {
     /// Quads of bytes `q + 128`.
     pub(super) bytes: &'a [u8],
@@ -223,9 +227,13 @@ impl Kernel for Dequantize<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         const BYTES: usize = 4 * LANES;
-        let LaneFactors { scales, mins } = self.factors;
+        let LaneFactors { scales, zeros, mins } = self.factors;
         for vector in 0..2 {
             let part = vector * LANES..(vector + 1) * LANES;
+            let mut offset = isa.splat_i32(128);
+            if let Some(zeros) = zeros {
+                offset = isa.add_i32(offset, isa.load_i8_partial(bytemuck::cast_slice(&zeros[part.clone()])));
+            }
             let scale = isa.load_partial(&scales[part.clone()]);
             let min = mins.map(|mins| isa.load_partial(&mins[part.clone()]));
             let quads = self.bytes.as_chunks::<{ 2 * BYTES }>().0;
@@ -233,10 +241,10 @@ impl Kernel for Dequantize<'_> {
                 let Some(bytes) = quad[vector * BYTES..].first_chunk() else { continue };
                 let bytes = isa.load_bytes(bytes);
                 let values = [
-                    element::<I, 0>(isa, bytes),
-                    element::<I, 8>(isa, bytes),
-                    element::<I, 16>(isa, bytes),
-                    element::<I, 24>(isa, bytes),
+                    element::<I, 0>(isa, bytes, offset),
+                    element::<I, 8>(isa, bytes, offset),
+                    element::<I, 16>(isa, bytes, offset),
+                    element::<I, 24>(isa, bytes, offset),
                 ];
                 for (value, to) in values.into_iter().zip(to.as_chunks_mut::<PANEL>().0) {
                     let mut value = isa.mul(value, scale);
@@ -250,11 +258,11 @@ impl Kernel for Dequantize<'_> {
     }
 }
 
-/// One byte of each lane, less 128.
+/// One byte of each lane, less what counts as 0.
 #[inline(always)]
-fn element<I: Isa, const SHIFT: u32>(isa: I, bytes: I::I32) -> I::F32 {
+fn element<I: Isa, const SHIFT: u32>(isa: I, bytes: I::I32, offset: I::I32) -> I::F32 {
     let byte = isa.and(isa.shift_right::<SHIFT>(bytes), isa.splat_i32(0xFF));
-    isa.to_f32(isa.sub_i32(byte, isa.splat_i32(128)))
+    isa.to_f32(isa.sub_i32(byte, offset))
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Factors {
                     let Some(read) = weights.read_group(k, channel, group, &mut q) else { continue };
                     let place = (panel * groups + group) * PANEL + lane;
                     factors.scales[place] = read.scale;
-                    factors.zeros.get_mut(place).into_iter().for_each(|zero| *zero = read.zero_point);
+                    factors.zeros.get_mut(place).into_iter().for_each(|zero| *zero = read.zero_point as u8);
                     factors.mins.get_mut(place).into_iter().for_each(|min| *min = read.min);
                 }
             }
@@ -127,6 +127,7 @@ impl Factors {
             mins: bytemuck::allocation::pod_collect_to_vec(mins),
         };
         let finite = factors.scales.iter().chain(&factors.mins).all(|factor| factor.is_finite());
-        (finite && factors.zeros.iter().all(|&zero| zero < 16)).then_some(factors)
+        let zeros = !spec.weights.is_int4() || factors.zeros.iter().all(|&zero| zero < 16);
+        (finite && zeros).then_some(factors)
     }
 }
