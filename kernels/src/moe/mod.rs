@@ -63,7 +63,8 @@ pub trait Moe: Linear {
     /// Whether and how the backend runs `spec`.
     fn moe_supports(&self, spec: &ExpertsSpec) -> Support;
 
-    /// Allocates what up to `max_tokens` tokens need. Layers of one spec share a plan.
+    /// Allocates what up to `max_tokens` tokens need. Layers of one spec share a plan, one call after the other: it is memory
+    /// to work in, so streams that run at the same time have a plan each.
     ///
     /// # Errors
     /// An unsupported spec, more rows than can be counted, or no memory.

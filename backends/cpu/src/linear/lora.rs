@@ -11,6 +11,7 @@ use super::{
     packed::CpuPacked,
 };
 use crate::{
+    buffer::CpuBuffer,
     device::Cpu,
     room::room_for,
     simd::{Isa, LANES, StoredFloat},
@@ -37,6 +38,8 @@ pub struct CpuLoraPlan {
     rows: usize,
     /// F32 `[max_rows, max_rank]`.
     hidden: Tensor<Cpu>,
+    /// A byte that a call holds for as long as it works in this memory: of two at once, one is refused.
+    in_use: CpuBuffer,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +76,8 @@ impl Lora for Cpu {
     fn lora_plan(&self, spec: &LoraSpec, max_rows: usize) -> Result<CpuLoraPlan> {
         spec.check()?;
         let hidden = Tensor::new(self, DType::F32, &[max_rows, spec.max_rank])?;
-        Ok(CpuLoraPlan { spec: spec.clone(), max_rows, runs: room_for(max_rows)?, rows: 0, hidden })
+        let in_use = CpuBuffer::alloc(1)?;
+        Ok(CpuLoraPlan { spec: spec.clone(), max_rows, runs: room_for(max_rows)?, rows: 0, hidden, in_use })
     }
 
     fn lora_update(
@@ -104,6 +108,7 @@ impl Lora for Cpu {
         if args.out.shape().elements() == 0 || args.x.shape().elements() == 0 {
             return Ok(());
         }
+        let _mine = args.plan.in_use.write(0..1)?;
         for Run { rows, adapter } in &args.plan.runs {
             // The check has found an entry for every index.
             let Some(&Some(adapter)) = args.adapters.get(*adapter) else { continue };
