@@ -181,11 +181,14 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     ),
     wrong("logits.rs", "*x -= presence;", "_ = presence;", "logits::penalties"),
     wrong("logits.rs", ">> (vector % 2 * LANES)", ">> (vector % 1 * LANES)", "logits::masks"),
+    wrong("sampling/mass.rs", "isa.splat(self.factor / before)", "isa.splat(1.0 / before)", "sampling"),
+    wrong("sampling/mass.rs", "if self.factor < 2f32.powi(-64)", "if self.factor < 0.0", "sampling"),
+    wrong("embedding/l2_normalize.rs", "> 2f32.powi(40)", "> 2f32.powi(60)", "embedding::l2_normalize"),
     wrong(
-        "sampling/mass.rs",
-        "isa.mul(isa.sub(x, greatest), factor)",
-        "isa.mul(isa.sub(x, greatest), isa.splat(1.0))",
-        "sampling",
+        "collectives/mod.rs",
+        "check_apart(&tensors)",
+        "check_apart(&tensors[..0])",
+        "collectives::mismatch",
     ),
     wrong("collectives/reduce.rs", "next > so_far || next.is_nan()", "next > so_far", "collectives::reduce"),
 ];
