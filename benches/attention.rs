@@ -72,6 +72,7 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
     let step = AttentionStep {
         cu_seqlens: &cu_seqlens,
         kv_lens: &kv_lens,
+        kv_ranges: &[],
         block_table: &block_table,
         tree_parents: &[],
     };
@@ -87,7 +88,8 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
             cache: &cache,
             layer: 0,
             q: &q,
-            out: &out,
+            state_in: None,
+            out: AttentionOut::Normalised(&out),
             sinks: None,
             log_sum_exp: None,
         };

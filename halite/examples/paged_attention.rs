@@ -9,7 +9,9 @@
 
 use halite::cpu::{Cpu, Options};
 use halite::hal::{DType, Device, Stream, Tensor};
-use halite::kernels::attention::{Attention, AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep};
+use halite::kernels::attention::{
+    Attention, AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep,
+};
 use halite::kernels::cache::{CacheWriteArgs, KvCacheOps, KvSpec, SlotMapping};
 
 const QUERY_HEADS: usize = 4;
@@ -52,6 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let step = AttentionStep {
         cu_seqlens: &[0, 6, 7],
         kv_lens: &[6, 9],
+        kv_ranges: &[],
         block_table: &block_table,
         tree_parents: &[],
     };
@@ -67,7 +70,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         cache: &cache,
         layer: 0,
         q: &q_tensor,
-        out: &out,
+        state_in: None,
+        out: AttentionOut::Normalised(&out),
         sinks: None,
         log_sum_exp: None,
     };

@@ -11,9 +11,11 @@ mod large;
 mod latent;
 mod masks;
 mod merge;
+mod states;
 
 pub(crate) use cases::COMPUTES;
 pub use large::beyond_i32;
+pub(crate) use states::{bits_apart, cases as parted, random as parted_at_random};
 
 use crate::{
     cache::contents,
@@ -32,8 +34,8 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Tensor,
     attention::{
-        AttentionArgs, AttentionCapacity, AttentionCompute, AttentionPlan, AttentionSpec, AttentionStep,
-        Mask, Sinks,
+        AttentionArgs, AttentionCapacity, AttentionCompute, AttentionOut, AttentionPlan, AttentionSpec,
+        AttentionStep, Mask, Sinks,
     },
     cache::{CacheWriteArgs, KvCacheInfo, KvSpec, KvValues, LatentWriteArgs},
 };
@@ -108,6 +110,8 @@ pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
         Group::listed("attention", "sinks", biases::sinks(), body),
         Group::listed("attention", "merge", merge::cases(), merge::body),
         Group::listed("attention", "cascade", cascade::cases(), cascade::body),
+        Group::listed("attention", "states", states::cases(), states::body),
+        Group::seeded("attention", "states_random", 30, states::random, states::body),
         Group::listed("attention", "int8", int8::stored(), body),
         Group::listed("attention", "int8_compute", int8::computed(), body),
         Group::listed("attention", "latent", latent::cases(), body),
@@ -303,8 +307,13 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     lens.push(len as u32);
     let blocks = vec![0; (sequences.len() + 1) * row];
     let parents = vec![-1; if spec.mask == Mask::Tree { rows } else { 0 }];
-    let earlier =
-        AttentionStep { cu_seqlens: &ends, kv_lens: &lens, block_table: &blocks, tree_parents: &parents };
+    let earlier = AttentionStep {
+        cu_seqlens: &ends,
+        kv_lens: &lens,
+        kv_ranges: &[],
+        block_table: &blocks,
+        tree_parents: &parents,
+    };
     let earlier = earlier.check(&plan)?;
     device.attention_update(stream, &mut plan, &earlier)?;
     let mut cu_seqlens = vec![0];
@@ -317,6 +326,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     let step = AttentionStep {
         cu_seqlens: &cu_seqlens,
         kv_lens: &kv_lens,
+        kv_ranges: &[],
         block_table: &table,
         tree_parents: &case.tree_parents,
     };
@@ -357,7 +367,8 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         cache: &cache,
         layer: *layer,
         q: q_view,
-        out: &out.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         sinks: with_sinks.then_some(&sinks_in.view),
         log_sum_exp: case.log_sum_exp.then_some(&lse.view),
     };
@@ -388,13 +399,35 @@ fn expectation(
     spec: &AttentionSpec,
     tokens: &Tokens,
     kept: &Kept,
-    (q_len, kv_len): (usize, usize),
+    lens: (usize, usize),
     tree_parents: &[i32],
     sinks: Option<&[f32]>,
 ) -> (Vec<Bound>, Vec<Bound>) {
+    let (out, lse) =
+        told(spec, tokens, kept, lens, tree_parents, |sequence| match sinks.map(|sinks| wide(sinks)) {
+            Some(sinks) => oracle::attention::attend(&Sequence { sinks: Some(&sinks), ..sequence.clone() }),
+            None => oracle::attention::attend(sequence),
+        });
+    // A row that sees nothing is exactly 0.
+    let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };
+    (out.into_iter().map(round).collect(), lse)
+}
+
+fn wide(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| f64::from(value)).collect()
+}
+
+/// Asks the oracle about one sequence, of `(q_len, kv_len)`, without sinks.
+fn told<R>(
+    spec: &AttentionSpec,
+    tokens: &Tokens,
+    kept: &Kept,
+    (q_len, kv_len): (usize, usize),
+    tree_parents: &[i32],
+    ask: impl FnOnce(&Sequence<'_>) -> R,
+) -> R {
     let q: Vec<f64> = tokens.q.iter().map(|&value| stored(spec.dtype, value)).collect();
-    let sinks: Option<Vec<f64>> = sinks.map(|sinks| sinks.iter().map(|&sink| f64::from(sink)).collect());
-    let (out, lse) = oracle::attention::attend(&Sequence {
+    ask(&Sequence {
         q: &q,
         k: &kept.k,
         v: &kept.v,
@@ -410,10 +443,7 @@ fn expectation(
         mask: spec.mask,
         tree_parents,
         alibi_slopes: spec.alibi_slopes.as_deref(),
-        sinks: sinks.as_deref(),
+        sinks: None,
         int8: kept.int8(spec),
-    });
-    // A row that sees nothing is exactly 0.
-    let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };
-    (out.into_iter().map(round).collect(), lse)
+    })
 }

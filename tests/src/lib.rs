@@ -31,7 +31,7 @@
 //! | groups of 5, 6, 7, 16; head dims 56 to 576 | `attention/known`, `attention/heads` |
 //! | a soft-cap over 65 positions where a tile is 64; NaN outside of a window | `attention/known`, `attention/soft_caps`, `attention/windows` |
 //! | a sink far above every score | `attention/known`, `attention/sinks` |
-//! | merging two empty states; 3,072 + 64 keys merged | `attention/known`, `attention/merge`, `attention/cascade` |
+//! | merging two empty states; 3,072 + 64 keys merged | `attention/known`, `attention/merge`, `attention/cascade`, `attention/states` |
 //! | each sequence equal to itself alone | `invariance/attention` |
 //! | slot -1; a slot beyond the cache | `cache/edges`, `cache/errors` |
 //! | INT8 keys and values: rounding, scales of reused blocks | `cache/int8`, `attention/int8` |

@@ -16,7 +16,7 @@ use crate::{
 use half::{bf16, f16};
 use halite_kernels::{
     Backend, DType, Stream, Support,
-    attention::{AttentionArgs, AttentionCapacity, AttentionPlan, AttentionStep, Mask, Sinks},
+    attention::{AttentionArgs, AttentionCapacity, AttentionOut, AttentionPlan, AttentionStep, Mask, Sinks},
     cache::KvCacheInfo,
     linear::{HostWeights, WeightFormat},
     mla::{AbsorbArgs, MlaArgs, MlaForm, MlaSpec, MlaWeights, UpProjectArgs},
@@ -169,6 +169,7 @@ impl<B: Backend> Call<'_, B> {
         let step = AttentionStep {
             cu_seqlens: self.cu_seqlens,
             kv_lens: self.kv_lens,
+            kv_ranges: &[],
             block_table: self.table,
             tree_parents: self.tree_parents,
         };
@@ -178,8 +179,13 @@ impl<B: Backend> Call<'_, B> {
             // Another step before it: what it leaves in the tables must not be used.
             let ends = [0, total as u32 + 3];
             let blocks = vec![0; self.filled.row];
-            let earlier =
-                AttentionStep { cu_seqlens: &ends, kv_lens: &[0], block_table: &blocks, tree_parents: &[] };
+            let earlier = AttentionStep {
+                cu_seqlens: &ends,
+                kv_lens: &[0],
+                kv_ranges: &[],
+                block_table: &blocks,
+                tree_parents: &[],
+            };
             if spec.attention.mask != Mask::Tree {
                 let earlier = earlier.check(&plan)?;
                 device.mla_update(stream, &mut plan, &earlier)?;
@@ -188,7 +194,17 @@ impl<B: Backend> Call<'_, B> {
             device.mla_update(stream, &mut plan, &step)?;
             ensure(plan.tokens() == total, || format!("the plan counts {} tokens", plan.tokens()))?;
             let (weights, q, out) = (self.packed, &q.view, &out.view);
-            let args = MlaArgs { plan: &plan, cache, layer, weights, q, out, sinks, log_sum_exp };
+            let args = MlaArgs {
+                plan: &plan,
+                cache,
+                layer,
+                weights,
+                q,
+                state_in: None,
+                out: AttentionOut::Normalised(out),
+                sinks,
+                log_sum_exp,
+            };
             device.mla(stream, args.check()?)?;
         } else {
             let mut plan = device.attention_plan(&spec.attention, &capacity)?;
@@ -202,8 +218,16 @@ impl<B: Backend> Call<'_, B> {
             device.absorb(stream, absorb.check()?)?;
             latent_q.read(stream)?;
             let (q, out_of_attention) = (&latent_q.view, &sums.view);
-            let args =
-                AttentionArgs { plan: &plan, cache, layer, q, out: out_of_attention, sinks, log_sum_exp };
+            let args = AttentionArgs {
+                plan: &plan,
+                cache,
+                layer,
+                q,
+                state_in: None,
+                out: AttentionOut::Normalised(out_of_attention),
+                sinks,
+                log_sum_exp,
+            };
             device.attention(stream, args.check()?)?;
             let up = UpProjectArgs { weights: self.packed, x: &sums.view, out: &out.view };
             device.up_project(stream, up.check()?)?;

@@ -20,6 +20,7 @@
 //! | a soft-cap | a division's, `8u` of the tanh, relative, a product's; its argument's error once | the slope of tanh is at most 1 |
 //! | a linear bias | a product's and an addition's | distances are exact |
 //! | a sink | nothing; it counts as a position whose value is 0 | |
+//! | a state of attention | the greatest score is off as scores are, and with it all weights by the same factor | as in the softmax |
 //! | merged partial results | each part's error by its share, its weight's by its distance from the mean | as in the softmax |
 //! | an element of an INT8 query | a step where it is that near a tie, times the key's element | one step near ties |
 //! | a weight in 8 bits | as many steps as its score and its scale may move it | one step near ties |

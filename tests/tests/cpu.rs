@@ -168,13 +168,16 @@ fn what_a_decoder_needs_is_native() -> Verdict {
         for dtype in [DType::F32, DType::F16, DType::Bf16] {
             let kv = KvSpec::latent(61, 512, 64).with_dtype(dtype);
             assert_eq!(cpu.cache_supports(&kv), Support::Native, "{kv:?}");
-            let spec = AttentionSpec::causal(128, kv.clone());
-            assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+            for queries in [DType::F32, DType::F16, DType::Bf16] {
+                let spec = AttentionSpec::causal(128, kv.clone()).with_dtype(queries);
+                assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
+            }
             let merge = AttentionMergeSpec::new().with_dtype(dtype);
             assert_eq!(cpu.attention_merge_supports(&merge), Support::Native, "{merge:?}");
             for form in [MlaForm::Absorbed, MlaForm::Expanded] {
                 for weights in [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16] {
                     let spec = MlaSpec::new(128, kv.clone(), 128, 128, form).with_weights(weights);
+                    let spec = spec.with_attention(|attention| attention.with_dtype(dtype));
                     assert_eq!(cpu.mla_supports(&spec), Support::Native, "{spec:?}");
                 }
             }
@@ -192,6 +195,7 @@ fn what_a_decoder_needs_is_native() -> Verdict {
                     for values in [ValueProducts::Float, ValueProducts::Int8] {
                         let compute = AttentionCompute::Int8 { values };
                         let spec = AttentionSpec::causal(9, kv.clone()).with_compute(compute);
+                        let spec = spec.with_dtype(DType::Bf16);
                         assert_eq!(cpu.attention_supports(&spec), Support::Native, "{spec:?}");
                     }
                 }

@@ -8,8 +8,8 @@ use halite_cpu::Cpu;
 use halite_kernels::{
     DType, Device, Stream, Tensor,
     attention::{
-        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionSpec, AttentionStep, Mask,
-        ValueProducts,
+        Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionOut, AttentionSpec,
+        AttentionStep, Mask, ValueProducts,
     },
     cache::{CacheWriteArgs, KvCacheOps, KvFormat, KvSpec, SlotMapping},
 };
@@ -111,6 +111,7 @@ impl Data {
         let step = AttentionStep {
             cu_seqlens: &cu_seqlens,
             kv_lens: &kv_lens,
+            kv_ranges: &[],
             block_table: &table,
             tree_parents: &[],
         };
@@ -124,7 +125,8 @@ impl Data {
             cache: &cache,
             layer: 0,
             q: &q,
-            out: &out,
+            state_in: None,
+            out: AttentionOut::Normalised(&out),
             sinks: None,
             log_sum_exp: Some(&lse),
         };

@@ -20,7 +20,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    fn of(tensor: &Tensor<Cpu>) -> Self {
+    pub(crate) fn of(tensor: &Tensor<Cpu>) -> Self {
         let (dims, strides) = (tensor.dims(), tensor.strides());
         let (outer, inner, columns, outer_stride, inner_stride) = match (dims, strides) {
             ([n], _) => (1, 1, *n, *n, *n),

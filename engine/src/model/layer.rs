@@ -6,7 +6,7 @@ use super::queue::Queue;
 use super::weights::{FfnWeights, LayerWeights};
 use crate::Result;
 use crate::runner::ModelInfo;
-use halite_kernels::attention::AttentionArgs;
+use halite_kernels::attention::{AttentionArgs, AttentionOut};
 use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::linear::Epilogue;
 use halite_kernels::moe::{ExpertWeights, ExpertsArgs, RoutingArgs};
@@ -88,7 +88,8 @@ impl<B: Backend> Layers<'_, B> {
             cache,
             layer,
             q: &turned.q,
-            out: attn_out,
+            state_in: None,
+            out: AttentionOut::Normalised(attn_out),
             sinks: None,
             log_sum_exp: None,
         })?;

@@ -101,6 +101,7 @@ impl<B: Backend> Decoder<B> {
         let step = AttentionStep {
             cu_seqlens: &batch.cu_seqlens,
             kv_lens: &batch.kv_lens,
+            kv_ranges: &[],
             block_table: &plans.block_table,
             tree_parents: &[],
         };

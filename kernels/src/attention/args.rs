@@ -1,8 +1,8 @@
 //! The arguments of one layer.
 
-use super::{Attention, AttentionPlan, CHECK, Sinks};
+use super::{Attention, AttentionOut, AttentionPlan, AttentionState, CHECK, state::RowTensors};
 use crate::{Checked, cache::KvCacheInfo};
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{Result, Tensor};
 
 /// One layer of a step.
 #[derive(Clone, Debug)]
@@ -15,9 +15,12 @@ pub struct AttentionArgs<'a, B: Attention> {
     pub layer: usize,
     /// `[tokens, query_heads, head_dim]`; outer dimensions may be strided.
     pub q: &'a Tensor<B>,
-    /// `[tokens, query_heads, value_head_dim]`; outer dimensions may be strided.
-    pub out: &'a Tensor<B>,
-    /// F32 `[query_heads]`: the logits of [`Sinks::PerHead`], and only of them.
+    /// Where an earlier call read positions before the step's ranges: the state that it handed on, in memory of its own.
+    pub state_in: Option<AttentionState<'a, B>>,
+    /// The result, or the state for a later call.
+    pub out: AttentionOut<'a, B>,
+    /// F32 `[query_heads]`: the logits of [`Sinks::PerHead`](super::Sinks::PerHead), and only of them, where the result
+    /// is normalised.
     pub sinks: Option<&'a Tensor<B>>,
     /// F32 `[tokens, query_heads]`, where it is wanted: the natural logarithm of the softmax's denominator, a sink's term
     /// included.
@@ -40,23 +43,10 @@ impl<B: Attention> AttentionArgs<'_, B> {
             self.cache.blocks(),
         )?;
         CHECK.that(self.layer < spec.kv.layers, "layer", format!("below {}", spec.kv.layers), self.layer)?;
-        CHECK.tensor("q", self.q, spec.dtype, &[tokens, spec.query_heads, spec.kv.head_dim])?;
-        CHECK.tensor("out", self.out, spec.dtype, &[tokens, spec.query_heads, spec.kv.value_head_dim])?;
-        match (spec.sinks, self.sinks) {
-            (Sinks::None, None) => {}
-            (Sinks::PerHead, Some(sinks)) => CHECK.tensor("sinks", sinks, DType::F32, &[spec.query_heads])?,
-            (sinks, given) => {
-                let given = given.map_or("no tensor", |_| "a tensor");
-                return Err(CHECK.wrong("sinks", format!("what {sinks:?} needs"), given));
-            }
-        }
-        let inputs = [("q", Some(self.q)), ("sinks", self.sinks)];
-        CHECK.disjoint("out", self.out, &inputs)?;
-        CHECK.disjoint("out", self.out, &[("log_sum_exp", self.log_sum_exp)])?;
-        if let Some(log_sum_exp) = self.log_sum_exp {
-            CHECK.tensor("log_sum_exp", log_sum_exp, DType::F32, &[tokens, spec.query_heads])?;
-            CHECK.disjoint("log_sum_exp", log_sum_exp, &inputs)?;
-        }
+        let Self { q, state_in, out, sinks, log_sum_exp, .. } = self;
+        let dims = [tokens, spec.query_heads, spec.kv.value_head_dim];
+        let rows = RowTensors { q, state_in, out, sinks, log_sum_exp };
+        rows.check(CHECK, spec, spec.kv.head_dim, dims)?;
         Ok(Checked::new(self))
     }
 }

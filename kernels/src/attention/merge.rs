@@ -7,7 +7,8 @@
 //! 0 with log-sum-exp -inf.
 //!
 //! Parts are added in the order given, so that a row's bits depend on nothing but its parts. They were rounded once
-//! more than attention over all positions at once rounds: equal within a tolerance, not to the bit.
+//! more than attention over all positions at once rounds: equal within a tolerance, not to the bit. Parts that follow one
+//! another and are cut at multiples of `kv_split` need no merge: [`AttentionState`](super::AttentionState) is to the bit.
 
 use super::Attention;
 use crate::{Checked, check::Check};

@@ -16,7 +16,9 @@
 //! calls are merged rightly when one of them, and only one, had the sinks.
 //!
 //! KV is cut at absolute multiples of [`AttentionSpec::kv_split`], each part starts from the empty state, and parts
-//! are merged left to right: that is what makes a row's bits independent of batching and chunking.
+//! are merged left to right: that is what makes a row's bits independent of batching and chunking. It also lets a call
+//! stop between two parts and another go on ([`AttentionState`]): a prefix that requests share is read once for all of them, to the
+//! same bits. [`attention_merge`](Attention::attention_merge) joins results of calls over any positions, within rounding.
 
 mod alibi;
 mod args;
@@ -24,6 +26,7 @@ mod compute;
 mod mask;
 mod merge;
 mod spec;
+pub(crate) mod state;
 mod step;
 
 pub use alibi::alibi_slopes;
@@ -32,6 +35,7 @@ pub use compute::{AttentionCompute, ValueProducts};
 pub use mask::{Mask, OwnRows};
 pub use merge::{AttentionMergeArgs, AttentionMergeSpec, AttentionPart};
 pub use spec::{AttentionSpec, Sinks};
+pub use state::{AttentionOut, AttentionState};
 pub use step::{AttentionCapacity, AttentionLimits, AttentionStep};
 
 use crate::{Checked, Support, cache::KvCacheOps, check::Check};
@@ -54,6 +58,7 @@ pub trait AttentionPlan {
         AttentionLimits {
             capacity: *self.capacity(),
             block_size: spec.kv.block_size,
+            kv_split: spec.kv_split,
             own_rows: spec.mask.own_rows(),
         }
     }

@@ -3,10 +3,10 @@
 use super::{CHECK, LatentAttention, MlaForm, MlaPlan, MlaSpec};
 use crate::{
     Checked,
-    attention::{AttentionPlan, Sinks},
+    attention::{AttentionOut, AttentionPlan, AttentionState, state::RowTensors},
     cache::KvCacheInfo,
 };
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{Result, Tensor};
 
 /// Queries of the absorbed form: of each head, `out = [W_UKᵀ q_n, q_r]`, the second part as it is.
 #[derive(Clone, Debug)]
@@ -75,9 +75,12 @@ pub struct MlaArgs<'a, B: LatentAttention> {
     pub weights: &'a B::MlaPacked,
     /// `[tokens, heads, nope_dim + rope_dim]`, the last part rotated; outer dimensions may be strided.
     pub q: &'a Tensor<B>,
-    /// `[tokens, heads, value_head_dim]`; outer dimensions may be strided.
-    pub out: &'a Tensor<B>,
-    /// F32 `[heads]`: the logits of [`Sinks::PerHead`], and only of them.
+    /// Where an earlier call read positions before the step's ranges: the state that it handed on, in memory of its own.
+    pub state_in: Option<AttentionState<'a, B>>,
+    /// The result, `[tokens, heads, value_head_dim]`, or the state for a later call.
+    pub out: AttentionOut<'a, B>,
+    /// F32 `[heads]`: the logits of [`Sinks::PerHead`](crate::attention::Sinks::PerHead), and only of them, where the
+    /// result is normalised.
     pub sinks: Option<&'a Tensor<B>>,
     /// F32 `[tokens, heads]`, where it is wanted; a sink's term is included.
     pub log_sum_exp: Option<&'a Tensor<B>>,
@@ -90,7 +93,7 @@ impl<B: LatentAttention> MlaArgs<'_, B> {
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
         let (spec, tokens) = (self.plan.mla(), self.plan.tokens());
-        let (kv, dtype) = (&spec.attention.kv, spec.attention.dtype);
+        let kv = &spec.attention.kv;
         CHECK.that(self.cache.spec() == kv, "cache", format!("{kv:?}"), self.cache.spec())?;
         let blocks = self.plan.capacity().cache_blocks;
         let got = self.cache.blocks();
@@ -98,23 +101,10 @@ impl<B: LatentAttention> MlaArgs<'_, B> {
         CHECK.that(self.layer < kv.layers, "layer", format!("below {}", kv.layers), self.layer)?;
         let packed = self.weights.as_ref();
         CHECK.that(spec.same_weights(packed), "weights", format!("packed for {spec:?}"), packed)?;
-        CHECK.tensor("q", self.q, dtype, &[tokens, spec.heads(), spec.query_dim()])?;
-        CHECK.tensor("out", self.out, dtype, &[tokens, spec.heads(), spec.value_head_dim])?;
-        match (spec.attention.sinks, self.sinks) {
-            (Sinks::None, None) => {}
-            (Sinks::PerHead, Some(sinks)) => CHECK.tensor("sinks", sinks, DType::F32, &[spec.heads()])?,
-            (sinks, given) => {
-                let given = given.map_or("no tensor", |_| "a tensor");
-                return Err(CHECK.wrong("sinks", format!("what {sinks:?} needs"), given));
-            }
-        }
-        let inputs = [("q", Some(self.q)), ("sinks", self.sinks)];
-        CHECK.disjoint("out", self.out, &inputs)?;
-        CHECK.disjoint("out", self.out, &[("log_sum_exp", self.log_sum_exp)])?;
-        if let Some(log_sum_exp) = self.log_sum_exp {
-            CHECK.tensor("log_sum_exp", log_sum_exp, DType::F32, &[tokens, spec.heads()])?;
-            CHECK.disjoint("log_sum_exp", log_sum_exp, &inputs)?;
-        }
+        let Self { q, state_in, out, sinks, log_sum_exp, .. } = self;
+        let dims = [tokens, spec.heads(), spec.value_head_dim];
+        let rows = RowTensors { q, state_in, out, sinks, log_sum_exp };
+        rows.check(CHECK, &spec.attention, spec.query_dim(), dims)?;
         Ok(Checked::new(self))
     }
 }

@@ -16,6 +16,10 @@
 //! - **Expanded**: [`LatentAttention::mla`] makes each head's keys and values from the latents of the cache as it needs
 //!   them. Where many query rows see the same keys it multiplies less: for prefill.
 //!
+//! Queries and results are of the spec's type; between the absorbed form's products they are rounded to it. In both forms a
+//! call may go on from another's state ([`AttentionState`](crate::attention::AttentionState)): in the absorbed form the
+//! state is [`Attention::attention`]'s, of latents.
+//!
 //! Both take prefill, chunks and decode in one call. A row has the same bits in every batch within a form, not across
 //! the two: whoever wants the same bits throughout uses the absorbed form throughout.
 

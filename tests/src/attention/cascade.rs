@@ -14,8 +14,8 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Tensor,
     attention::{
-        AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionPart,
-        AttentionSpec, AttentionStep, Mask, Sinks,
+        AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionOut,
+        AttentionPart, AttentionSpec, AttentionStep, Mask, Sinks,
     },
     cache::{KvCacheInfo, KvSpec},
 };
@@ -86,7 +86,8 @@ fn call<B: Backend>(
     let mut plan = device.attention_plan(spec, &capacity)?;
     stream.reserve(device.attention_workspace(&plan))?;
     let &Tables { cu_seqlens, kv_lens, block_table, .. } = tables;
-    let step = AttentionStep { cu_seqlens, kv_lens, block_table, tree_parents: &[] }.check(&plan)?;
+    let step =
+        AttentionStep { cu_seqlens, kv_lens, kv_ranges: &[], block_table, tree_parents: &[] }.check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     let dims = [tokens, spec.query_heads, spec.kv.value_head_dim];
     let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
@@ -96,7 +97,8 @@ fn call<B: Backend>(
         cache,
         layer: 0,
         q,
-        out: &out.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         sinks: (spec.sinks == Sinks::PerHead).then_some(sinks),
         log_sum_exp: Some(&log_sum_exp.view),
     };

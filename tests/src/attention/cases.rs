@@ -259,5 +259,6 @@ pub(super) fn random(seed: u64) -> Case {
     if rng.below(3) == 0 {
         spec = spec.with_sinks(Sinks::PerHead);
     }
+    spec = spec.with_dtype(rng.pick(&FLOATS));
     with_trees(Case { spec, sinks: 8.0 * rng.unit() - 4.0, ..case })
 }

@@ -1,15 +1,15 @@
 //! Bad arguments of attention.
 
 use crate::{
-    case::{Shown, Verdict},
+    case::{Fault, Shown, Verdict},
     judge::refused,
     poison::{Guarded, Layout},
 };
 use halite_kernels::{
     Backend, DType,
     attention::{
-        AttentionArgs, AttentionCapacity, AttentionCompute, AttentionSpec, AttentionStep, Mask, Sinks,
-        ValueProducts,
+        AttentionArgs, AttentionCapacity, AttentionCompute, AttentionOut, AttentionSpec, AttentionState,
+        AttentionStep, Mask, Sinks, ValueProducts,
     },
     cache::{KvFormat, KvSpec},
 };
@@ -19,6 +19,8 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("specs that make no sense", specs),
         ("steps beyond the plan", steps),
         ("parents that are no tree", trees),
+        ("ranges that are cut elsewhere", ranges),
+        ("states that do not fit", states),
         ("sinks that do not fit", sinks),
         ("tensors and caches that do not fit", tensors),
     ]
@@ -79,6 +81,7 @@ fn steps<B: Backend>(device: &B) -> Verdict {
     let step = |cu_seqlens, kv_lens, block_table| AttentionStep {
         cu_seqlens,
         kv_lens,
+        kv_ranges: &[],
         block_table,
         tree_parents: &[],
     };
@@ -116,6 +119,138 @@ fn steps<B: Backend>(device: &B) -> Verdict {
     Ok(())
 }
 
+fn ranges<B: Backend>(device: &B) -> Verdict {
+    // Parts of 16 positions, blocks of 4: the second sequence ends within a part.
+    let spec = AttentionSpec::causal(4, kv()).with_kv_split(16);
+    let capacity = AttentionCapacity { max_blocks_per_sequence: 12, cache_blocks: 24, ..CAPACITY };
+    let plan = device.attention_plan(&spec, &capacity)?;
+    let table: Vec<i32> = (0..24).collect();
+    let step = |kv_ranges, block_table| AttentionStep {
+        cu_seqlens: &[0, 1, 2],
+        kv_lens: &[48, 21],
+        kv_ranges,
+        block_table,
+        tree_parents: &[],
+    };
+    for good in [&[][..], &[0..48, 0..21], &[16..32, 16..21], &[48..48, 0..0], &[0..16, 16..16]] {
+        step(good, &table).check(&plan)?;
+    }
+    // One range, three, cut within a part, beyond the sequence, and from right to left.
+    #[expect(clippy::reversed_empty_ranges, reason = "what is to be refused")]
+    let bad = [
+        &[0..48][..],
+        &[0..48, 0..21, 0..21],
+        &[4..48, 0..21],
+        &[0..40, 0..21],
+        &[0..48, 0..20],
+        &[0..48, 16..32],
+        &[0..48, 21..21],
+        &[32..16, 0..21],
+        &[0..u32::MAX, 0..21],
+    ];
+    for ranges in bad {
+        refused("attention", "kv_ranges", step(ranges, &table).check(&plan))?;
+    }
+    // Blocks of which nothing is read may be anything, others not.
+    let mut holes = table.clone();
+    (holes[3], holes[8], holes[12]) = (-1, i32::MIN, 99);
+    step(&[16..32, 16..21], &holes).check(&plan)?;
+    step(&[16..32, 0..0], &holes).check(&plan)?;
+    refused("attention", "block_table", step(&[0..32, 16..21], &holes).check(&plan))?;
+    refused("attention", "block_table", step(&[16..48, 16..21], &holes).check(&plan))?;
+    refused("attention", "block_table", step(&[16..32, 0..21], &holes).check(&plan))?;
+    // What is read must fit the table's rows; the sequence need not.
+    let long = AttentionStep { kv_lens: &[480, 21], ..step(&[0..48, 0..21], &table) };
+    long.check(&plan)?;
+    let beyond = AttentionStep { kv_ranges: &[0..64, 0..21], ..long };
+    refused("attention", "blocks of a sequence", beyond.check(&plan))?;
+    // Ranges belong to plans that cut at the same positions.
+    let halves = device.attention_plan(&AttentionSpec::causal(4, kv()).with_kv_split(32), &capacity)?;
+    refused("attention", "kv_ranges", step(&[16..48, 0..21], &table).check(&halves))?;
+    let (mut other, stream) = (halves, &mut device.stream()?);
+    let fits = step(&[16..48, 0..21], &table).check(&plan)?;
+    refused("attention", "step", device.attention_update(stream, &mut other, &fits))
+}
+
+fn states<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    let spec = AttentionSpec::causal(4, kv());
+    let table = [0, 9, 9, 1, 9, 9];
+    let step = AttentionStep {
+        cu_seqlens: &[0, 2, 3],
+        kv_lens: &[2, 3],
+        kv_ranges: &[],
+        block_table: &table,
+        tree_parents: &[],
+    };
+    let mut plan = device.attention_plan(&spec, &CAPACITY)?;
+    let mut with_sinks = device.attention_plan(&spec.with_sinks(Sinks::PerHead), &CAPACITY)?;
+    for plan in [&mut plan, &mut with_sinks] {
+        let step = step.check(plan)?;
+        device.attention_update(stream, plan, &step)?;
+    }
+    let cache = device.kv_cache(&kv(), 5)?;
+    let mut tensor = |dtype, dims: &[usize]| Guarded::<B>::output(stream, dtype, dims, Layout::Dense);
+    let (q, out, sinks) =
+        (tensor(DType::F32, &[3, 4, 8])?, tensor(DType::F32, &[3, 4, 6])?, tensor(DType::F32, &[4])?);
+    let mut tensors = || -> Result<[Guarded<B>; 3], Fault> {
+        Ok([tensor(DType::F32, &[3, 4])?, tensor(DType::F32, &[3, 4])?, tensor(DType::F32, &[3, 4, 6])?])
+    };
+    let (read, written) = (tensors()?, tensors()?);
+    let (short, half) = (tensor(DType::F32, &[3, 2])?, tensor(DType::F16, &[3, 4])?);
+    let (flat, lse) = (tensor(DType::F32, &[3, 24])?, tensor(DType::F32, &[3, 4])?);
+    let [max, sum, values] = &read;
+    let from = AttentionState { max: &max.view, sum: &sum.view, values: &values.view };
+    let [max, sum, values] = &written;
+    let to = AttentionState { max: &max.view, sum: &sum.view, values: &values.view };
+    let args = |state_in, out| AttentionArgs::<B> {
+        plan: &plan,
+        cache: &cache,
+        layer: 0,
+        q: &q.view,
+        state_in: Some(state_in),
+        out,
+        sinks: None,
+        log_sum_exp: None,
+    };
+    let normalised = AttentionOut::Normalised(&out.view);
+    args(from, normalised).check()?;
+    args(from, AttentionOut::State(to)).check()?;
+    for (argument, state_in) in [
+        ("state_in.max", AttentionState { max: &short.view, ..from }),
+        ("state_in.max", AttentionState { max: &half.view, ..from }),
+        ("state_in.sum", AttentionState { sum: &half.view, ..from }),
+        ("state_in.values", AttentionState { values: &flat.view, ..from }),
+        ("state_in.values", AttentionState { values: &q.view, ..from }),
+        // In place.
+        ("out", AttentionState { values: &out.view, ..from }),
+    ] {
+        refused("attention", argument, args(state_in, normalised).check())?;
+    }
+    for (argument, state) in [
+        ("out.max", AttentionState { max: &short.view, ..to }),
+        ("out.sum", AttentionState { sum: &half.view, ..to }),
+        ("out.values", AttentionState { values: &flat.view, ..to }),
+        ("out.values", AttentionState { values: from.values, ..to }),
+        ("out.max", AttentionState { max: from.max, ..to }),
+        ("out.sum", AttentionState { sum: from.max, ..to }),
+        ("out.max", AttentionState { max: to.sum, ..to }),
+    ] {
+        refused("attention", argument, args(from, AttentionOut::State(state)).check())?;
+    }
+    // A state has neither sinks nor a log-sum-exp, whatever the plan.
+    let handed_on = || args(from, AttentionOut::State(to));
+    let log_sum_exp = Some(&lse.view);
+    refused("attention", "log_sum_exp", AttentionArgs { log_sum_exp, ..handed_on() }.check())?;
+    for plan in [&plan, &with_sinks] {
+        AttentionArgs { plan, ..handed_on() }.check()?;
+        let sinks = Some(&sinks.view);
+        refused("attention", "sinks", AttentionArgs { plan, sinks, ..handed_on() }.check())?;
+    }
+    refused("attention", "sinks", AttentionArgs { plan: &with_sinks, ..args(from, normalised) }.check())?;
+    written.iter().chain(&read).try_for_each(|tensor| tensor.untouched(stream))
+}
+
 fn trees<B: Backend>(device: &B) -> Verdict {
     let spec = AttentionSpec::causal(4, kv());
     let plain = device.attention_plan(&spec, &CAPACITY)?;
@@ -124,6 +259,7 @@ fn trees<B: Backend>(device: &B) -> Verdict {
     let step = |kv_lens, tree_parents| AttentionStep {
         cu_seqlens: &[0, 3, 4],
         kv_lens,
+        kv_ranges: &[],
         block_table: &table,
         tree_parents,
     };
@@ -165,7 +301,8 @@ fn sinks<B: Backend>(device: &B) -> Verdict {
         cache: &cache,
         layer: 0,
         q: &q.view,
-        out: &out.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         sinks,
         log_sum_exp: None,
     };
@@ -187,6 +324,7 @@ fn tensors<B: Backend>(device: &B) -> Verdict {
     let step = AttentionStep {
         cu_seqlens: &[0, 2, 3],
         kv_lens: &[2, 3],
+        kv_ranges: &[],
         block_table: &[0, 9, 9, 1, 9, 9],
         tree_parents: &[],
     };
@@ -208,7 +346,8 @@ fn tensors<B: Backend>(device: &B) -> Verdict {
         cache: &cache,
         layer: 1,
         q: &q.view,
-        out: &out.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         sinks: None,
         log_sum_exp: Some(&lse.view),
     };
@@ -220,9 +359,9 @@ fn tensors<B: Backend>(device: &B) -> Verdict {
         ("q", AttentionArgs { q: &q_half.view, ..plain() }),
         ("q", AttentionArgs { q: &q_long.view, ..plain() }),
         ("q", AttentionArgs { q: &out.view, ..plain() }),
-        ("out", AttentionArgs { out: &out_half.view, ..plain() }),
-        ("out", AttentionArgs { out: &flat.view, ..plain() }),
-        ("out", AttentionArgs { out: &inside_q, ..plain() }),
+        ("out", AttentionArgs { out: AttentionOut::Normalised(&out_half.view), ..plain() }),
+        ("out", AttentionArgs { out: AttentionOut::Normalised(&flat.view), ..plain() }),
+        ("out", AttentionArgs { out: AttentionOut::Normalised(&inside_q), ..plain() }),
         ("log_sum_exp", AttentionArgs { log_sum_exp: Some(&short.view), ..plain() }),
         ("log_sum_exp", AttentionArgs { log_sum_exp: Some(&q.view), ..plain() }),
         ("out", AttentionArgs { log_sum_exp: Some(&inside_out), ..plain() }),

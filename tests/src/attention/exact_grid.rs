@@ -13,7 +13,7 @@ use crate::{
 };
 use halite_kernels::{
     Backend, DType, Stream,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
+    attention::{AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep, Mask},
     cache::{KvCacheInfo, KvSpec},
 };
 
@@ -99,8 +99,13 @@ pub(super) fn body<B: Backend>(device: &B, case: &GridCase) -> Verdict {
         cu_seqlens.push(cu_seqlens[cu_seqlens.len() - 1] + *q_len as u32);
     }
     let kv_lens: Vec<u32> = sequences.iter().map(|sequence| sequence.1 as u32).collect();
-    let step =
-        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table, tree_parents: &[] };
+    let step = AttentionStep {
+        cu_seqlens: &cu_seqlens,
+        kv_lens: &kv_lens,
+        kv_ranges: &[],
+        block_table: &table,
+        tree_parents: &[],
+    };
     let step = step.check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     let q: Vec<f32> = tokens.iter().flat_map(|tokens| tokens.q.iter().copied()).collect();
@@ -114,7 +119,8 @@ pub(super) fn body<B: Backend>(device: &B, case: &GridCase) -> Verdict {
         layer: 0,
         q: &q.view,
         sinks: None,
-        out: &out.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         log_sum_exp: None,
     };
     device.attention(stream, args.check()?)?;

@@ -12,7 +12,7 @@ use crate::{
 use halite_hal::Pending;
 use halite_kernels::{
     Backend, DType, Error, Stream, Tensor,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep},
+    attention::{AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep},
     cache::{BlockExport, CacheWriteArgs, KvSpec},
 };
 
@@ -72,13 +72,26 @@ fn last_block<B: Backend>(
     let mut plan = device.attention_plan(spec, &capacity)?;
     stream.reserve(device.attention_workspace(&plan))?;
     let (ends, table) = ([0, BLOCK as u32], [last as i32]);
-    let step =
-        AttentionStep { cu_seqlens: &ends, kv_lens: &ends[1..], block_table: &table, tree_parents: &[] };
+    let step = AttentionStep {
+        cu_seqlens: &ends,
+        kv_lens: &ends[1..],
+        kv_ranges: &[],
+        block_table: &table,
+        tree_parents: &[],
+    };
     let step = step.check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     let out = Guarded::<B>::output(stream, DType::F32, &[BLOCK, 32, 1], Layout::Dense)?;
-    let args =
-        AttentionArgs { plan: &plan, cache, layer: 0, q: &q, out: &out.view, sinks: None, log_sum_exp: None };
+    let args = AttentionArgs {
+        plan: &plan,
+        cache,
+        layer: 0,
+        q: &q,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
+        sinks: None,
+        log_sum_exp: None,
+    };
     device.attention(stream, args.check()?)?;
     let blocks = [last as u32];
     let export = BlockExport { cache, blocks: &blocks }.check()?;

@@ -1,7 +1,7 @@
 //! A sequence prefilled whole, in chunks, decoded, alone and in company.
 
 use crate::{
-    attention::{COMPUTES, Fill, Filled, Tokens, fill},
+    attention::{COMPUTES, Fill, Filled, Tokens, bits_apart, fill, parted, parted_at_random},
     case::{Fault, Shown, Verdict},
     judge::same_bits,
     ledger::denied,
@@ -11,8 +11,8 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream, Tensor,
     attention::{
-        AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionPart,
-        AttentionSpec, AttentionStep, Mask, Sinks, alibi_slopes,
+        AttentionArgs, AttentionCapacity, AttentionMergeArgs, AttentionMergeSpec, AttentionOut,
+        AttentionPart, AttentionSpec, AttentionStep, Mask, Sinks, alibi_slopes,
     },
     cache::{KvCacheInfo, KvFormat, KvSpec},
 };
@@ -26,6 +26,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
         ("chunks of 1, 16, 100 and all", chunks),
         ("alone and in company", company),
         ("rows that see all, among others and alone", bidirectional),
+        ("in several calls, each going on from the one before", apart),
         ("merged rows, among others and alone", merged),
     ]
 }
@@ -41,6 +42,10 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
     let int8 = KvSpec::new(1, 1, 33).with_format(KvFormat::Int8PerTokenHead);
     let int8 = AttentionSpec::causal(5, int8).with_kv_split(64);
     specs.extend(COMPUTES.map(|compute| int8.clone().with_compute(compute)));
+    // Queries of other types, over floats and in INT8.
+    let half = KvSpec::new(1, 2, 40).with_dtype(DType::F16).with_value_head_dim(24);
+    let half = AttentionSpec::causal(6, half).with_kv_split(64);
+    specs.extend([half.with_dtype(DType::Bf16), int8.with_compute(COMPUTES[2]).with_dtype(DType::F16)]);
     for (query_heads, rank, rope_dim, split) in [(16, 40, 6, 64), (5, 64, 16, 256)] {
         let kv = KvSpec::latent(1, rank, rope_dim);
         specs.push(AttentionSpec::causal(query_heads, kv).with_kv_split(split));
@@ -94,14 +99,20 @@ fn step<B: Backend>(
         cache_blocks: filled.cache.blocks(),
     };
     let mut plan = device.attention_plan(spec, &capacity)?;
-    let checked =
-        AttentionStep { cu_seqlens: &cu_seqlens, kv_lens: &kv_lens, block_table: &table, tree_parents: &[] }
-            .check(&plan)?;
+    let checked = AttentionStep {
+        cu_seqlens: &cu_seqlens,
+        kv_lens: &kv_lens,
+        kv_ranges: &[],
+        block_table: &table,
+        tree_parents: &[],
+    }
+    .check(&plan)?;
     device.attention_update(stream, &mut plan, &checked)?;
     stream.reserve(device.attention_workspace(&plan))?;
-    let q = Tensor::<B>::from_slice(stream, &q, &[total, spec.query_heads, spec.kv.head_dim])?;
+    let dims = [total, spec.query_heads, spec.kv.head_dim];
+    let q = Guarded::<B>::input(stream, spec.dtype, &q, &dims, Layout::Dense)?.0;
     let dims = [total, spec.query_heads, spec.kv.value_head_dim];
-    let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
+    let out = Guarded::<B>::output(stream, spec.dtype, &dims, Layout::Dense)?;
     let lse = Guarded::<B>::output(stream, DType::F32, &dims[..2], Layout::Dense)?;
     let sinks: Vec<f32> = (0..spec.query_heads).map(|head| head as f32 - 1.0).collect();
     let sinks = Tensor::<B>::from_slice(stream, &sinks, &[spec.query_heads])?;
@@ -109,14 +120,16 @@ fn step<B: Backend>(
         plan: &plan,
         cache: &filled.cache,
         layer: 0,
-        q: &q,
-        out: &out.view,
+        q: &q.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         sinks: (spec.sinks == Sinks::PerHead).then_some(&sinks),
         log_sum_exp: Some(&lse.view),
     };
     device.attention(stream, args.check()?)?;
     let (out, lse) = (out.read_bytes(stream)?, lse.read_bytes(stream)?);
-    let (out_row, lse_row) = (spec.query_heads * spec.kv.value_head_dim * 4, spec.query_heads * 4);
+    let out_row = spec.query_heads * spec.kv.value_head_dim * spec.dtype.size();
+    let lse_row = spec.query_heads * 4;
     let rows = cu_seqlens.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
     Ok(rows
         .map(|rows| {
@@ -205,6 +218,12 @@ fn bidirectional<B: Backend>(device: &B) -> Verdict {
     Ok(())
 }
 
+/// A shared prefix read once, and sequences read range by range, at random.
+fn apart<B: Backend>(device: &B) -> Verdict {
+    let cases = parted().into_iter().chain((0..40).map(parted_at_random));
+    cases.into_iter().try_for_each(|case| bits_apart(device, &case).map(drop))
+}
+
 /// Three parts of 40 tokens merged, those of `tokens` only, as bytes.
 fn merge<B: Backend>(
     device: &B,
@@ -262,6 +281,10 @@ pub(super) fn prints<B: Backend>(device: &B) -> Result<Vec<(String, Vec<u8>)>, F
         prints.push((format!("{spec:?}"), out.concat()));
         let out = step(device, stream, &spec, (&tokens[..], &filled), &[(0, 299..300)])?;
         prints.push((format!("{spec:?}, one row"), out.concat()));
+    }
+    for case in parted().iter().step_by(5) {
+        // In several calls the bits are those of one, which are told.
+        prints.extend(bits_apart(device, case)?.map(|bits| (format!("{case:?}"), bits)));
     }
     for spec in merge_specs(device) {
         prints.push((format!("{spec:?}"), merge(device, stream, &spec, 0..40)?));

@@ -38,7 +38,8 @@ fn specs<B: Backend>(device: &B) -> Vec<MlaSpec> {
         ] {
             let kv = KvSpec::latent(1, rank, rope_dim).with_dtype([DType::Bf16, DType::F32][heads % 2]);
             let spec = MlaSpec::new(heads, kv, nope_dim, value_head_dim, form).with_weights(weights);
-            specs.push(spec.with_attention(|attention| attention.with_kv_split(split)));
+            let dtype = [DType::F16, DType::F32, DType::Bf16][heads % 3];
+            specs.push(spec.with_attention(|attention| attention.with_kv_split(split).with_dtype(dtype)));
         }
         let spec = MlaSpec::new(2, KvSpec::latent(1, 24, 8), 12, 16, form);
         let mask = Mask::Sliding { window: 37 };
@@ -98,7 +99,9 @@ impl<B: Backend> Sequences<B> {
         };
         let [out, lse] = call.run(device, stream)?;
         let (out, lse) = (out.read_bytes(stream)?, lse.read_bytes(stream)?);
-        let (out_row, lse_row) = (self.spec.heads() * self.spec.value_head_dim * 4, self.spec.heads() * 4);
+        let element = self.spec.attention.dtype.size();
+        let (out_row, lse_row) =
+            (self.spec.heads() * self.spec.value_head_dim * element, self.spec.heads() * 4);
         let rows = cu_seqlens.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
         let row = |row: usize| [&out[row * out_row..][..out_row], &lse[row * lse_row..][..lse_row]].concat();
         Ok(rows.map(|rows| rows.flat_map(row).collect()).collect())

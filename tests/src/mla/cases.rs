@@ -158,6 +158,7 @@ pub(super) fn random(seed: u64) -> Case {
     let split = 16 * (1 + rng.below(8));
     let mut spec = case.spec.with_weights(rng.pick(&WEIGHTS)).with_attention(|a| a.with_kv_split(split));
     spec.attention.kv = spec.attention.kv.with_dtype(rng.pick(&FLOATS));
+    spec.attention.dtype = rng.pick(&FLOATS);
     if rng.coin() {
         let window = 1 + rng.below(150);
         spec = spec.with_attention(|a| a.with_mask(Mask::Sliding { window }));

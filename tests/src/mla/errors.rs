@@ -10,7 +10,7 @@ use crate::{
 use half::bf16;
 use halite_kernels::{
     Backend, DType,
-    attention::{AttentionCapacity, AttentionStep, Sinks},
+    attention::{AttentionCapacity, AttentionOut, AttentionStep, Sinks},
     cache::KvSpec,
     linear::{HostWeights, WeightFormat},
     mla::{AbsorbArgs, MlaArgs, MlaForm, MlaSpec, MlaWeights, UpProjectArgs},
@@ -145,8 +145,13 @@ fn layers<B: Backend>(device: &B) -> Verdict {
     let half = packed(stream, &spec.clone().with_weights(WeightFormat::Bf16))?;
     let mut plan = device.mla_plan(&spec, &CAPACITY)?;
     let table = [0, 9, 9, 1, 9, 9];
-    let step =
-        AttentionStep { cu_seqlens: &[0, 2, 3], kv_lens: &[2, 3], block_table: &table, tree_parents: &[] };
+    let step = AttentionStep {
+        cu_seqlens: &[0, 2, 3],
+        kv_lens: &[2, 3],
+        kv_ranges: &[],
+        block_table: &table,
+        tree_parents: &[],
+    };
     let step = step.check(&plan)?;
     device.mla_update(stream, &mut plan, &step)?;
     // A step belongs to plans of the limits that it was checked against.
@@ -167,7 +172,8 @@ fn layers<B: Backend>(device: &B) -> Verdict {
         layer: 1,
         weights: &weights,
         q: &q.view,
-        out: &out.view,
+        state_in: None,
+        out: AttentionOut::Normalised(&out.view),
         sinks: None,
         log_sum_exp: Some(&lse.view),
     };
@@ -182,8 +188,8 @@ fn layers<B: Backend>(device: &B) -> Verdict {
         ("q", MlaArgs { q: &q_half.view, ..plain() }),
         ("q", MlaArgs { q: &q_long.view, ..plain() }),
         ("q", MlaArgs { q: &out.view, ..plain() }),
-        ("out", MlaArgs { out: &q.view, ..plain() }),
-        ("out", MlaArgs { out: &inside_q, ..plain() }),
+        ("out", MlaArgs { out: AttentionOut::Normalised(&q.view), ..plain() }),
+        ("out", MlaArgs { out: AttentionOut::Normalised(&inside_q), ..plain() }),
         ("out", MlaArgs { log_sum_exp: Some(&inside_out), ..plain() }),
         ("log_sum_exp", MlaArgs { log_sum_exp: Some(&short.view), ..plain() }),
         ("sinks", MlaArgs { sinks: Some(&sinks.view), ..plain() }),

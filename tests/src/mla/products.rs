@@ -9,7 +9,7 @@ use crate::{
     random::Rng,
 };
 use halite_kernels::{
-    Backend, Support,
+    Backend, DType, Support,
     cache::KvSpec,
     linear::WeightFormat,
     mla::{AbsorbArgs, MlaForm, MlaSpec, UpProjectArgs},
@@ -26,14 +26,18 @@ pub(super) struct Case {
 pub(super) fn cases() -> Vec<Case> {
     let layouts = [Layout::Dense, Layout::Rows { before: 3, after: 5 }, Layout::Heads { after: 3 }];
     let weights = [WeightFormat::Bf16, WeightFormat::F32, WeightFormat::F16];
+    let dtypes = [DType::F32, DType::Bf16, DType::F16];
     let mut cases = Vec::new();
     let mut push = |heads, [rank, rope_dim, nope_dim, value_head_dim]: [usize; 4], tokens| {
         let kv = KvSpec::latent(1, rank, rope_dim);
         let spec = MlaSpec::new(heads, kv, nope_dim, value_head_dim, MlaForm::Absorbed)
-            .with_weights(weights[cases.len() % 3]);
+            .with_weights(weights[cases.len() % 3])
+            .with_attention(|attention| attention.with_dtype(dtypes[cases.len() / 3 % 3]));
         cases.push(Case { spec, tokens, layout: layouts[(cases.len() / 2) % 3] });
     };
-    push(2, [512, 64, 128, 128], 3);
+    for tokens in [3, 1, 2, 1, 14, 13, 1] {
+        push(2, [512, 64, 128, 128], tokens);
+    }
     for tokens in [0, 1, 2, 3, 4, 5, 11, 12, 13, 25, 33] {
         push(3, [40, 6, 10, 12], tokens);
         push(1, [33, 1, 17, 31], tokens);

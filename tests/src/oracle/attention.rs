@@ -1,8 +1,11 @@
 //! Attention over whole sequences, without pages; formulas from `halite_kernels::attention`.
 
 mod int8;
+mod state;
 
 pub use int8::Int8;
+pub(super) use state::state_made;
+pub use state::{State, state};
 
 use crate::tolerance::{Bound, U, exponential, summing};
 use halite_kernels::attention::{Mask, ValueProducts};
@@ -62,6 +65,12 @@ fn sees(sequence: &Sequence<'_>, row: usize, j: usize) -> Option<bool> {
     }
 }
 
+/// The positions that a row sees, where the oracle knows the mask.
+fn visible(sequence: &Sequence<'_>, row: usize) -> Option<Vec<usize>> {
+    let sees: Option<Vec<bool>> = (0..sequence.kv_len).map(|j| sees(sequence, row, j)).collect();
+    sees.map(|sees| (0..sequence.kv_len).filter(|&j| sees[j]).collect())
+}
+
 /// Whether a tree's row is the one at position `j` or has it among its ancestors.
 fn descends(sequence: &Sequence<'_>, mut row: i64, j: i64) -> bool {
     while row >= 0 {
@@ -102,8 +111,7 @@ pub fn attend(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
 pub(super) fn attend_made(sequence: &Sequence<'_>, made: &dyn Made) -> (Vec<Bound>, Vec<Bound>) {
     let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
     for row in 0..sequence.q_len {
-        let sees: Option<Vec<bool>> = (0..sequence.kv_len).map(|j| sees(sequence, row, j)).collect();
-        let visible = sees.map(|sees| (0..sequence.kv_len).filter(|&j| sees[j]).collect::<Vec<usize>>());
+        let visible = visible(sequence, row);
         for head in 0..sequence.query_heads {
             // A mask that the oracle does not know makes every comparison fail.
             let unknown = || (vec![Bound::exact(f64::NAN); sequence.value_head_dim], Bound::exact(f64::NAN));

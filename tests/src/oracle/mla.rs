@@ -1,12 +1,13 @@
 //! Multi-head latent attention by its plain formula: keys and values of every head for every position
 //! (arXiv:2405.04434, equations 9 to 17); formulas from `halite_kernels::mla`.
 
-use super::attention::{self, Made, attend_made};
+use super::attention::{self, Made, State, attend_made, state_made};
 use crate::tolerance::{Bound, summing};
 use halite_kernels::{
     attention::Mask,
     mla::{MlaForm, MlaSpec},
 };
+use std::ops::Range;
 
 /// One sequence: its query rows are the last `q_len` of its positions.
 #[derive(Clone, Debug)]
@@ -124,6 +125,21 @@ impl Made for Heads<'_> {
 }
 
 fn expanded(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
+    over_heads(sequence, attend_made)
+}
+
+/// In the expanded form, what every row knows of the positions that it sees of each range, and of no others.
+pub fn states(sequence: &Sequence<'_>, ranges: &[Range<usize>]) -> Vec<State> {
+    over_heads(sequence, |sequence, made| {
+        ranges.iter().map(|read| state_made(sequence, made, read.clone())).collect()
+    })
+}
+
+/// Attention over keys and values of every head.
+fn over_heads<R>(
+    sequence: &Sequence<'_>,
+    attention: impl FnOnce(&attention::Sequence<'_>, &dyn Made) -> R,
+) -> R {
     let &Sequence { spec, w_uk, w_uv, .. } = sequence;
     let (heads, rank) = (spec.heads(), spec.kv_lora_rank());
     let (mut keys, mut values) = (Vec::new(), Vec::new());
@@ -137,7 +153,7 @@ fn expanded(sequence: &Sequence<'_>) -> (Vec<Bound>, Vec<Bound>) {
     }
     let exact = |bounds: &[Bound]| -> Vec<f64> { bounds.iter().map(|bound| bound.value).collect() };
     let (k, v) = (exact(&keys), exact(&values));
-    attend_made(&over(sequence, sequence.q, &k, &v), &Heads { sequence, keys, values })
+    attention(&over(sequence, sequence.q, &k, &v), &Heads { sequence, keys, values })
 }
 
 /// Queries of the absorbed form, as they were made, against rows that are exact.

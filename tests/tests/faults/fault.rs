@@ -216,6 +216,13 @@ faults! {
     AttentionAlibiFromLast => ["attention/alibi"];
     AttentionSinkInLogOnly => ["attention/sinks"];
     AttentionSinkNotInLog => ["attention/sinks", "attention/cascade"];
+    AttentionSinkTwice => ["attention/states"];
+    AttentionStateInIgnored => ["attention/states", "invariance/attention"];
+    AttentionStateMergedLast => ["invariance/attention"];
+    AttentionStateNormalised => ["attention/states"];
+    AttentionRangeOneBlockLate => ["attention/states"];
+    AttentionRangeToTheEnd => ["attention/states"];
+    AttentionRangeMovesPositions => ["attention/states"];
     AttentionMergeFirstTwo => ["attention/merge"];
     AttentionMergeLogBase2 => ["attention/merge"];
     AttentionMergeEmptyCounts => ["attention/merge", "attention/known"];

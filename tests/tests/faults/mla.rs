@@ -1,19 +1,22 @@
 //! Latent attention by the oracle.
 
 use crate::{
-    attention::Plan,
+    attention::{Plan, Running},
     device::{Exact, Queue, read, values, write},
     fault::Fault,
 };
 use halite_hal::{Error, Result};
 use halite_kernels::{
     Checked, Support,
-    attention::{Attention, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec, AttentionStep},
+    attention::{
+        Attention, AttentionCapacity, AttentionLimits, AttentionOut, AttentionPlan, AttentionSpec,
+        AttentionStep,
+    },
     linear::HostWeights,
     mla::{AbsorbArgs, LatentAttention, MlaArgs, MlaPlan, MlaSpec, MlaWeights, UpProjectArgs},
 };
-use halite_parity::oracle::mla::{Sequence, absorb, attend, up_project};
-use std::sync::Arc;
+use halite_parity::oracle::mla::{Sequence, absorb, states, up_project};
+use std::{ops::Range, sync::Arc};
 
 #[derive(Clone, Debug)]
 pub(crate) struct MlaPacked(Arc<Contents>);
@@ -162,35 +165,57 @@ impl LatentAttention for Exact {
         let Contents { w_uk, w_uv, .. } = &*args.weights.0;
         let width = spec.heads() * spec.query_dim();
         let (q, sinks) = (read(args.q), args.sinks.map(read));
-        let (mut out, mut log_sum_exp) = (Vec::new(), Vec::new());
-        for (sequence, ends) in args.plan.plan.cu_seqlens.windows(2).enumerate() {
+        let dims = [args.plan.tokens(), spec.heads(), spec.value_head_dim];
+        let (mut out, mut log_sum_exp, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        let mut before = self.running(args.state_in, dims).into_iter();
+        let plan = &args.plan.plan;
+        for (sequence, ends) in plan.cu_seqlens.windows(2).enumerate() {
             let (first, end) = (ends[0] as usize, ends[1] as usize);
-            let contents = args.cache.contents();
-            let slots = args.plan.plan.slots(sequence);
-            let mut rows: Vec<f64> = slots.flat_map(|slot| contents.read(args.layer, slot).0).collect();
+            let (contents, read, row) =
+                (args.cache.contents(), plan.read(sequence), spec.attention.kv.head_dim);
+            // What is not read is never looked at.
+            let mut rows = vec![f64::NAN; plan.kv_len(sequence) * row];
+            for (position, slot) in read.clone().zip(plan.slots(sequence)) {
+                rows[position * row..][..row].copy_from_slice(&contents.read(args.layer, slot).0);
+            }
             if self.has(Fault::MlaKeysWithoutRope) {
-                let row = spec.attention.kv.head_dim;
                 rows.chunks_exact_mut(row).for_each(|row| row[spec.kv_lora_rank()..].fill(0.0));
             }
-            let (part, lse) = attend(&Sequence {
+            let told = Sequence {
                 spec: &spec,
                 w_uk,
                 w_uv,
                 q: &q[first * width..end * width],
                 rows: &rows,
                 q_len: end - first,
-                kv_len: rows.len() / spec.attention.kv.head_dim,
-                tree_parents: args.plan.plan.tree_parents.get(first..end).unwrap_or_default(),
-                sinks: sinks.as_deref(),
-            });
-            let mut part = values(part);
-            if self.has(Fault::MlaChunkVariant) && end - first > 1 {
-                part.iter_mut().for_each(|y| *y *= 1.0 + 1e-6);
+                kv_len: rows.len() / row,
+                tree_parents: plan.tree_parents.get(first..end).unwrap_or_default(),
+                sinks: None,
+            };
+            let split = spec.attention.kv_split;
+            let parts: Vec<Range<usize>> =
+                read.clone().step_by(split).map(|start| start..read.end.min(start + split)).collect();
+            let mut known: Vec<Running> = before.by_ref().take(end - first).collect();
+            for part in states(&told, &parts) {
+                for (known, part) in known.iter_mut().zip(Running::rows_of(part, end - first)) {
+                    known.merge(&part);
+                }
             }
-            out.extend(part);
-            log_sum_exp.extend(values(lse));
+            for known in &known {
+                let [mut part, lse] = self.normalise(known, sinks.as_deref(), args.state_in.is_some());
+                if self.has(Fault::MlaChunkVariant) && end - first > 1 {
+                    part.iter_mut().for_each(|y| *y *= 1.0 + 1e-6);
+                }
+                out.extend(part);
+                log_sum_exp.extend(lse);
+            }
+            after.extend(known);
         }
-        write(args.out, out);
+        match args.out {
+            AttentionOut::Normalised(tensor) => write(tensor, out),
+            AttentionOut::State(state) => self.hand_on(state, after),
+            _ => {}
+        }
         if let Some(tensor) = args.log_sum_exp {
             write(tensor, log_sum_exp);
         }

@@ -4,7 +4,7 @@ use crate::fixture::{Array, Fixture};
 use halite_hal::{Stream, Tensor};
 use halite_kernels::{
     Backend, DType,
-    attention::{AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep, Mask},
+    attention::{AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep, Mask},
     cache::{CacheWriteArgs, KvSpec, SlotMapping},
 };
 use halite_parity::{
@@ -188,6 +188,7 @@ pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
         let step = AttentionStep {
             cu_seqlens: &cu_seqlens,
             kv_lens: &kv_lens,
+            kv_ranges: &[],
             block_table: &block_table,
             tree_parents: &[],
         };
@@ -200,7 +201,8 @@ pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
             cache: &cache,
             layer: 0,
             q: &q,
-            out: &out,
+            state_in: None,
+            out: AttentionOut::Normalised(&out),
             sinks: None,
             log_sum_exp: None,
         };

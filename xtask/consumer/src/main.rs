@@ -2,7 +2,9 @@
 
 use halite::cpu::{Cpu, Options};
 use halite::hal::{DType, Device, Error, Result, Stream, Tensor};
-use halite::kernels::attention::{Attention, AttentionArgs, AttentionCapacity, AttentionSpec, AttentionStep};
+use halite::kernels::attention::{
+    Attention, AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep,
+};
 use halite::kernels::cache::{CacheWriteArgs, KvCacheOps, KvSpec, SlotMapping};
 use halite::kernels::linear::{Activations, Epilogue, HostWeights, Linear, LinearArgs, LinearSpec};
 
@@ -44,8 +46,14 @@ fn decode(device: &Cpu) -> Result<Vec<f32>> {
         AttentionCapacity { max_tokens: 1, max_sequences: 1, max_blocks_per_sequence: 3, cache_blocks: 4 };
     let mut plan = device.attention_plan(&AttentionSpec::causal(1, kv), &capacity)?;
     stream.reserve(device.attention_workspace(&plan))?;
-    let step = AttentionStep { cu_seqlens: &[0, 1], kv_lens: &[5], block_table: &BLOCKS, tree_parents: &[] }
-        .check(&plan)?;
+    let step = AttentionStep {
+        cu_seqlens: &[0, 1],
+        kv_lens: &[5],
+        kv_ranges: &[],
+        block_table: &BLOCKS,
+        tree_parents: &[],
+    }
+    .check(&plan)?;
     device.attention_update(stream, &mut plan, &step)?;
     let q = Tensor::from_slice(stream, &QUERY, &[1, 1, 2])?;
     let out = Tensor::new(device, DType::F32, &[1, 1, 2])?;
@@ -54,7 +62,8 @@ fn decode(device: &Cpu) -> Result<Vec<f32>> {
         cache: &cache,
         layer: 0,
         q: &q,
-        out: &out,
+        state_in: None,
+        out: AttentionOut::Normalised(&out),
         sinks: None,
         log_sum_exp: None,
     };

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     quantize::quantize_row,
     row::StoredRow,
-    simd::{Isa, Kernel, LANES, first_lanes},
+    simd::{Isa, Kernel, LANES, StoredFloat, first_lanes},
 };
 
 /// Bytes of four elements, or positions, of 16 lanes: one line.
@@ -97,7 +97,7 @@ fn stage_value_bytes(part: &mut Part<'_>, block: &[i8], run: Run) {
 
 /// Quantises one query row, `[head_dim]`, into [`query_stride`] elements of scratch.
 #[inline(always)]
-pub(super) fn stage_query<I: Isa>(isa: I, from: &[f32], to: &mut [f32]) {
+pub(super) fn stage_query<I: Isa, T: StoredFloat>(isa: I, from: &[T], to: &mut [f32]) {
     let (q, tail) = to.split_at_mut(to.len() - QUERY_TAIL);
     let q: &mut [i8] = bytemuck::cast_slice_mut(q);
     q[from.len()..].fill(0);

@@ -11,6 +11,7 @@ pub struct CpuAttentionPlan {
     pub(super) spec: AttentionSpec,
     pub(super) capacity: AttentionCapacity,
     kv_lens: Vec<u32>,
+    kv_ranges: Vec<Range<u32>>,
     pub(super) block_table: Vec<i32>,
     tree_parents: Vec<i32>,
     pub(super) tasks: Vec<Task>,
@@ -66,6 +67,7 @@ impl CpuAttentionPlan {
             spec: spec.clone(),
             capacity: *capacity,
             kv_lens: Vec::new(),
+            kv_ranges: Vec::new(),
             block_table: Vec::new(),
             tree_parents: Vec::new(),
             tasks: Vec::new(),
@@ -80,11 +82,11 @@ impl CpuAttentionPlan {
 
     /// What the tokens of a task see.
     pub(super) fn visible(&self, task: &Task) -> Visible<'_> {
-        let kv_len = self.kv_lens[task.sequence] as usize;
-        let step_first = kv_len as i64 - task.rows.len() as i64;
+        let (kv_len, read) = (self.kv_lens[task.sequence], &self.kv_ranges[task.sequence]);
+        let step_first = i64::from(kv_len) - task.rows.len() as i64;
         Visible {
             mask: self.spec.mask,
-            kv_len,
+            read: read.start as usize..read.end as usize,
             first: step_first + (task.tokens.start - task.rows.start) as i64,
             step_first,
             // Empty where the mask is no tree.
@@ -116,6 +118,8 @@ impl CpuAttentionPlan {
         self.tokens = step.tokens();
         self.kv_lens.clear();
         self.kv_lens.extend_from_slice(step.kv_lens);
+        self.kv_ranges.clear();
+        self.kv_ranges.extend((0..step.kv_lens.len()).map(|sequence| step.kv_range(sequence)));
         self.block_table.clear();
         self.block_table.extend_from_slice(step.block_table);
         self.tree_parents.clear();

@@ -62,6 +62,17 @@ impl<'a> State<'a> {
         self.o.fill(0.0);
     }
 
+    /// Makes a row of a cleared state what [`State::row`] told of it; `values` is `[v_dim]`.
+    pub(super) fn take_over(&mut self, row: usize, max: f32, sum: f32, values: &[f32]) {
+        (self.m[row], self.l[row]) = (max, sum);
+        self.o[row * self.stride..][..values.len()].copy_from_slice(values);
+    }
+
+    /// A row's maximum, sum and values, `[v_dim padded to 32]`.
+    pub(super) fn row(&self, row: usize) -> (f32, f32, &[f32]) {
+        (self.m[row], self.l[row], &self.o[row * self.stride..][..self.stride])
+    }
+
     /// The number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows

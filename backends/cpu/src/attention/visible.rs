@@ -9,11 +9,11 @@ use std::ops::Range;
 pub(super) type PartLanes = [Lanes; MAX_PART / LANES];
 
 /// What a task's tokens see.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Visible<'a> {
     pub(super) mask: Mask,
-    /// Cached positions of the sequence.
-    pub(super) kv_len: usize,
+    /// Positions of the sequence that are read.
+    pub(super) read: Range<usize>,
     /// The position of the task's first token; negative where there are more queries than keys.
     pub(super) first: i64,
     /// The position of the step's first token of the sequence.
@@ -28,11 +28,17 @@ impl Visible<'_> {
         self.first + token as i64
     }
 
-    /// The first and the last position that a token sees. Neither end decreases from a token to the next.
+    /// The first and the last position that a token sees of those that are read. Neither end decreases from a token to
+    /// the next.
     pub(super) fn range(&self, token: usize) -> Range<usize> {
+        let (seen, read) = (self.of_mask(token), &self.read);
+        seen.start.clamp(read.start, read.end)..seen.end.clamp(read.start, read.end)
+    }
+
+    fn of_mask(&self, token: usize) -> Range<usize> {
         let end = usize::try_from(self.position(token) + 1).unwrap_or(0);
         match self.mask {
-            Mask::Bidirectional => 0..self.kv_len,
+            Mask::Bidirectional => 0..usize::MAX,
             Mask::Sliding { window } => end.saturating_sub(window)..end,
             Mask::Chunked { chunk } => end.saturating_sub(1) / chunk * chunk..end,
             // Causal, or a tree, whose gaps `lanes` knows. The backend plans for no mask that it does not know.
@@ -71,7 +77,7 @@ mod tests {
 
     fn visible(mask: Mask, kv_len: usize, q_len: i64) -> Visible<'static> {
         let first = kv_len as i64 - q_len;
-        Visible { mask, kv_len, first, step_first: first, parents: &[] }
+        Visible { mask, read: 0..kv_len, first, step_first: first, parents: &[] }
     }
 
     #[test]
@@ -84,6 +90,19 @@ mod tests {
             (Mask::Chunked { chunk: usize::MAX }, [0..0, 0..0, 0..1, 0..2, 0..3, 0..4, 0..5]),
         ] {
             let seen = visible(mask, 5, 7);
+            assert_eq!(std::array::from_fn(|token| seen.range(token)), expected, "{mask:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_is_not_seen() {
+        for (mask, expected) in [
+            (Mask::Causal, [2..2, 2..2, 2..2, 2..3, 2..4, 2..4, 2..4]),
+            (Mask::Bidirectional, [2..4, 2..4, 2..4, 2..4, 2..4, 2..4, 2..4]),
+            (Mask::Sliding { window: 2 }, [2..2, 2..2, 2..2, 2..3, 2..4, 3..4, 4..4]),
+            (Mask::Chunked { chunk: 2 }, [2..2, 2..2, 2..2, 2..3, 2..4, 4..4, 4..4]),
+        ] {
+            let seen = Visible { read: 2..4, ..visible(mask, 6, 7) };
             assert_eq!(std::array::from_fn(|token| seen.range(token)), expected, "{mask:?}");
         }
     }

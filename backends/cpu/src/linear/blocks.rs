@@ -22,6 +22,13 @@ pub(crate) struct Tile {
     shares: usize,
 }
 
+impl Tile {
+    /// The same share of the same panels, for other rows.
+    pub(super) fn of_rows(&self, rows: Range<usize>) -> Self {
+        Tile { panels: self.panels.clone(), rows, ..*self }
+    }
+}
+
 /// How a product is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tiling {

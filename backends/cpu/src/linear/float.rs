@@ -75,6 +75,27 @@ impl<'a, T: StoredFloat> FloatWeights<'a, T> {
         assert!(needed.is_some_and(|needed| needed <= values.len()), "{n} x {k} weights in {}", values.len());
         Self { values, k, n, columns }
     }
+
+    /// Elements of a row that they are multiplied with.
+    pub(crate) fn k(&self) -> usize {
+        self.k
+    }
+
+    /// How many panels there are.
+    pub(super) fn panels(&self) -> usize {
+        self.columns.panels(self.n)
+    }
+
+    /// Where a panel's results go.
+    pub(super) fn place(&self, panel: usize) -> Place {
+        self.columns.place(self.n, panel)
+    }
+
+    /// One panel.
+    pub(super) fn panel(&self, panel: usize) -> &'a [T] {
+        let len = float_panel_len(self.k);
+        &self.values[panel * len..][..len]
+    }
 }
 
 /// Rows times weights.
@@ -105,7 +126,7 @@ impl<T: StoredFloat> Product for FloatProduct<'_, T> {
     }
 
     fn panels(&self) -> usize {
-        self.weights.columns.panels(self.weights.n)
+        self.weights.panels()
     }
 
     fn panel_cost(&self) -> usize {
@@ -117,7 +138,7 @@ impl<T: StoredFloat> Product for FloatProduct<'_, T> {
     }
 
     fn place(&self, panel: usize) -> Place {
-        self.weights.columns.place(self.weights.n, panel)
+        self.weights.place(panel)
     }
 
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {

@@ -2,7 +2,8 @@
 //!
 //! `packed` and `pack_groups` make the weights' panels; `int8` and `float` multiply tiles of rows with them, `scaled` gives
 //! integer sums their scales, `group_wise` and `dequantized` are for weights whose scales change along K (each a
-//! [`Product`](product::Product)), and `choice` is which of them; `finish` and `requantize` are what happens to a tile on its
+//! [`Product`](product::Product)), and `choice` is which of them; `widened` multiplies rows of F16 and BF16 where there is
+//! no scratch memory for them; `finish` and `requantize` are what happens to a tile on its
 //! way out (each an [`Epilogue`](epilogue::Epilogue)). Tasks share a product by panels, so every number of rows, one
 //! included, uses all threads.
 
@@ -26,6 +27,7 @@ mod quantized;
 mod requantize;
 mod scaled;
 mod scratch;
+pub(crate) mod widened;
 mod zero_points;
 
 pub use lora::CpuLoraPlan;

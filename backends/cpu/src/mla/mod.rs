@@ -10,7 +10,7 @@ mod project;
 pub use packed::CpuMlaPacked;
 
 use crate::{
-    attention::{CpuAttentionPlan, QueryRows, TaskCut, latent::LatentLayer},
+    attention::{CpuAttentionPlan, RowTensors, TaskCut, latent::LatentLayer},
     cache::Kind,
     device::Cpu,
     stream::CpuStream,
@@ -83,9 +83,6 @@ impl LatentAttention for Cpu {
     type MlaPlan = CpuMlaPlan;
 
     fn mla_supports(&self, spec: &MlaSpec) -> Support {
-        if spec.attention.dtype != DType::F32 {
-            return Support::No(format!("queries of {}: F32 is built", spec.attention.dtype));
-        }
         match self.attention_supports(&spec.attention) {
             Support::Native if spec.form == MlaForm::Expanded => self.attention_supports(&expanded(spec)),
             other => other,
@@ -114,18 +111,19 @@ impl LatentAttention for Cpu {
     fn absorb(&self, _stream: &mut CpuStream, args: Checked<AbsorbArgs<'_, Self>>) -> Result<()> {
         let spec = args.weights.as_ref();
         let panels = args.weights.read(Matrix::Uk)?;
-        with_float!(stored(spec), Stored => {
+        with_float!(spec.attention.dtype, Query => with_float!(stored(spec), Stored => {
             let weights = args.weights.heads::<Stored>(Matrix::Uk, &panels);
-            self.head_products(weights, Carried(spec.rope_dim()), args.q, args.out)
-        })
+            self.head_products::<Query, _>(weights, Carried(spec.rope_dim()), args.q, args.out)
+        }))
     }
 
     fn up_project(&self, _stream: &mut CpuStream, args: Checked<UpProjectArgs<'_, Self>>) -> Result<()> {
+        let spec = args.weights.as_ref();
         let panels = args.weights.read(Matrix::Uv)?;
-        with_float!(stored(args.weights.as_ref()), Stored => {
+        with_float!(spec.attention.dtype, Sum => with_float!(stored(spec), Stored => {
             let weights = args.weights.heads::<Stored>(Matrix::Uv, &panels);
-            self.head_products(weights, Carried(0), args.x, args.out)
-        })
+            self.head_products::<Sum, _>(weights, Carried(0), args.x, args.out)
+        }))
     }
 
     fn mla_plan(&self, spec: &MlaSpec, capacity: &AttentionCapacity) -> Result<CpuMlaPlan> {
@@ -159,8 +157,8 @@ impl LatentAttention for Cpu {
             return Ok(());
         }
         let spec = args.plan.mla();
-        let MlaArgs { q, out, sinks, log_sum_exp, .. } = *args;
-        let rows = QueryRows { q, out, sinks, log_sum_exp };
+        let MlaArgs { q, state_in, out, sinks, log_sum_exp, .. } = *args;
+        let rows = RowTensors { q, state_in, out, sinks, log_sum_exp };
         let (memory, range) = args.cache.elements(Kind::Keys, args.layer);
         let memory = memory.read(range)?;
         let (uk, uv) = (args.weights.read(Matrix::Uk)?, args.weights.read(Matrix::Uv)?);

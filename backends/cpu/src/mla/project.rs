@@ -5,25 +5,71 @@ use crate::{
     device::Cpu,
     linear::{
         epilogue::{Epilogue, RowSums},
-        float::{FloatProduct, FloatRows},
+        float::{FloatProduct, FloatRows, FloatWeights},
         output::OutputRows,
         pack::Place,
         product::{Multiply, Product},
+        widened::WidenedProduct,
     },
     simd::{Isa, LANES, StoredFloat},
-    view::{read, write},
+    view::{Rows, read, write},
 };
-use halite_hal::{Result, Tensor};
+use half::{bf16, f16};
+use halite_hal::{Element, Result, Tensor};
 
 /// Elements after a head's row that go through as they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried(pub(super) usize);
 
+/// Elements of queries and results.
+pub(super) trait RowElement: StoredFloat + Element {
+    /// How their rows are multiplied: as they are, or widened on the way.
+    type Product<'a, W: StoredFloat>: Product<Sum = f32>;
+
+    /// The rows of a head, from the first of its elements on, times its weights.
+    fn product<'a, W: StoredFloat>(
+        values: &'a [Self],
+        rows: Rows,
+        weights: FloatWeights<'a, W>,
+    ) -> Self::Product<'a, W>;
+}
+
+impl RowElement for f32 {
+    type Product<'a, W: StoredFloat> = FloatProduct<'a, W>;
+
+    fn product<'a, W: StoredFloat>(
+        values: &'a [f32],
+        rows: Rows,
+        weights: FloatWeights<'a, W>,
+    ) -> FloatProduct<'a, W> {
+        FloatProduct::new(FloatRows::new(values, rows.outer, rows.outer_stride, weights.k()), weights)
+    }
+}
+
+macro_rules! widened {
+    ($type:ty) => {
+        impl RowElement for $type {
+            type Product<'a, W: StoredFloat> = WidenedProduct<'a, $type, W>;
+
+            fn product<'a, W: StoredFloat>(
+                values: &'a [$type],
+                rows: Rows,
+                weights: FloatWeights<'a, W>,
+            ) -> WidenedProduct<'a, $type, W> {
+                WidenedProduct::new(values, rows.outer, rows.outer_stride, weights)
+            }
+        }
+    };
+}
+
+widened!(f16);
+widened!(bf16);
+
 impl Cpu {
     /// `out[t, h] = [W[h] x[t, h], carried]`, `x` and `out` `[tokens, heads, ..]`.
-    pub(super) fn head_products<T: StoredFloat>(
+    pub(super) fn head_products<X: RowElement, W: StoredFloat>(
         &self,
-        weights: HeadWeights<'_, T>,
+        weights: HeadWeights<'_, W>,
         Carried(carried): Carried,
         x: &Tensor<Cpu>,
         out: &Tensor<Cpu>,
@@ -31,7 +77,7 @@ impl Cpu {
         if out.shape().elements() == 0 {
             return Ok(());
         }
-        let (x, mut out) = (read::<f32>(x)?, write::<f32>(out)?);
+        let (x, mut out) = (read::<X>(x)?, write::<X>(out)?);
         let (rows, to) = (x.rows, out.rows);
         let (k, n) = weights.sizes();
         let columns = (to.inner - 1) * to.inner_stride + to.columns;
@@ -45,25 +91,25 @@ impl Cpu {
                 let from = &x[token * rows.outer_stride + k..][..carried];
                 out.segment(token, n, carried).copy_from_slice(from);
             }
-            let product =
-                FloatProduct::new(FloatRows::new(x, rows.outer, rows.outer_stride, k), weights.head(head));
-            self.tier().run(Multiply { product, panels: 0..product.panels(), epilogue: Plain(out) });
+            let product = X::product(x, rows, weights.head(head));
+            let panels = 0..product.panels();
+            self.tier().run(Multiply { product, panels, epilogue: Plain(out) });
         });
         Ok(())
     }
 }
 
 /// The sums themselves.
-struct Plain<'a>(OutputRows<'a, f32>);
+struct Plain<'a, X>(OutputRows<'a, X>);
 
-impl Epilogue for Plain<'_> {
+impl<X: StoredFloat> Epilogue for Plain<'_, X> {
     type Sum = f32;
 
     #[inline(always)]
     fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<f32>) {
         let out = self.0.segment(row, place.column, place.valid);
         for (out, sums) in out.chunks_mut(LANES).zip(sums) {
-            isa.store_partial(isa.load(sums), out);
+            X::store_partial(isa, isa.load(sums), out);
         }
     }
 }
