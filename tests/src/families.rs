@@ -18,7 +18,8 @@ macro_rules! families {
             device: tensors errors busy;
             activation: edges glu quantised supports random errors;
             attention: heads blocks lengths mixed extremes exact_grid bidirectional windows chunked trees
-                soft_caps alibi sinks merge cascade states states_random int8 int8_compute latent known supports random errors;
+                soft_caps alibi sinks merge cascade states states_random int8 int8_compute latent known supports
+                random errors;
             cache: edges supports random blocks int8 latent swap errors;
             collectives: reduce exchange supports random sequences mismatch errors;
             embedding: edges supports random pooling pooling_random l2_normalize l2_normalize_random

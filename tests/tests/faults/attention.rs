@@ -140,6 +140,8 @@ impl Exact {
             Mask::Chunked { chunk } if self.has(Fault::AttentionChunkIsWindow) => {
                 return Mask::Sliding { window: chunk };
             }
+            // What lies before a row's chunk is left out of its keys.
+            Mask::Chunked { .. } => return Mask::Causal,
             Mask::Causal if self.has(Fault::AttentionNoMask) => return Mask::Bidirectional,
             // What a row of a tree does not see is left out of its keys.
             Mask::Tree => return Mask::Bidirectional,
@@ -221,8 +223,13 @@ impl Exact {
             _ if self.has(Fault::AttentionForgetsParts) => (row.visible - 1) / spec.kv_split * spec.kv_split,
             _ => 0,
         };
-        let from = keys.places.partition_point(|&place| place < start);
-        let end = keys.places.partition_point(|&place| place < row.visible);
+        let by_chunks = !self.has(Fault::AttentionNoChunk) && !self.has(Fault::AttentionChunkIsWindow);
+        let chunk_start = match spec.mask {
+            Mask::Chunked { chunk } if by_chunks => row.own.max(0) as usize / chunk * chunk,
+            _ => 0,
+        };
+        let from = keys.places.partition_point(|&place| place < start.max(chunk_start));
+        let end = keys.places.partition_point(|&place| place < row.visible).max(from);
         let mut q = row.q.to_vec();
         if self.has(Fault::AttentionHeadsInterleaved) {
             let (group, dim) = (spec.group(), kv.head_dim);
