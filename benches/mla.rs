@@ -76,12 +76,31 @@ impl<B: Backend> Layer<B> {
         match self {
             Layer::Absorbed { plan, latent_q, sums } => {
                 device.absorb(stream, AbsorbArgs { weights, q, out: latent_q }.check()?)?;
-                let args = AttentionArgs { plan, cache, layer, q: latent_q, out: sums, sinks, log_sum_exp };
+                let args = AttentionArgs {
+                    plan,
+                    cache,
+                    layer,
+                    q: latent_q,
+                    state_in: None,
+                    out: AttentionOut::Normalised(sums),
+                    sinks,
+                    log_sum_exp,
+                };
                 device.attention(stream, args.check()?)?;
                 device.up_project(stream, UpProjectArgs { weights, x: sums, out }.check()?)
             }
             Layer::Expanded { plan } => {
-                let args = MlaArgs { plan, cache, layer, weights, q, out, sinks, log_sum_exp };
+                let args = MlaArgs {
+                    plan,
+                    cache,
+                    layer,
+                    weights,
+                    q,
+                    state_in: None,
+                    out: AttentionOut::Normalised(out),
+                    sinks,
+                    log_sum_exp,
+                };
                 device.mla(stream, args.check()?)
             }
         }
@@ -131,6 +150,7 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case) -> Result
     let step = AttentionStep {
         cu_seqlens: &cu_seqlens,
         kv_lens: &vec![case.kv_len as u32; case.sequences],
+        kv_ranges: &[],
         block_table: &(0..blocks as i32).collect::<Vec<_>>(),
         tree_parents: &[],
     };

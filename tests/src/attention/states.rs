@@ -30,8 +30,7 @@ use std::ops::Range;
 
 /// Which call reads which positions.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Parting {
+pub(crate) enum Parting {
     /// Every sequence begins with as many of the same positions: a first call reads them once for all rows, a second the
     /// rest of each sequence.
     Prefix(usize),
@@ -41,22 +40,21 @@ pub enum Parting {
 
 /// One layer of one step.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct StateCase {
+pub(crate) struct StateCase {
     /// What is computed.
-    pub spec: AttentionSpec,
+    spec: AttentionSpec,
     /// `(q_len, kv_len)` of each sequence.
-    pub sequences: Vec<(usize, usize)>,
+    sequences: Vec<(usize, usize)>,
     /// The sequences' parents one after the other, with a tree.
-    pub tree_parents: Vec<i32>,
+    tree_parents: Vec<i32>,
     /// Which call reads which positions.
-    pub parting: Parting,
+    parting: Parting,
     /// What queries and keys hold.
-    pub fill: Fill,
+    fill: Fill,
     /// How queries, results and states lie in memory.
-    pub layout: Layout,
+    layout: Layout,
     /// Of data and block order.
-    pub seed: u64,
+    seed: u64,
 }
 
 fn case(spec: AttentionSpec, sequences: &[(usize, usize)], parting: Parting) -> StateCase {
