@@ -107,9 +107,6 @@ impl<D: Device> RowTensors<'_, D> {
         let outputs = match &self.out {
             AttentionOut::Normalised(out) => {
                 check.tensor("out", out, spec.dtype, &dims)?;
-                if let Some(log_sum_exp) = self.log_sum_exp {
-                    check.tensor("log_sum_exp", log_sum_exp, DType::F32, &dims[..2])?;
-                }
                 [("out", Some(*out)), ("log_sum_exp", self.log_sum_exp), ("", None)]
             }
             AttentionOut::State(state) => {
@@ -141,6 +138,9 @@ impl<D: Device> RowTensors<'_, D> {
                 check.disjoint(name, out, &state.tensors(STATE_IN))?;
             }
         }
-        Ok(())
+        match self.log_sum_exp {
+            Some(log_sum_exp) => check.tensor("log_sum_exp", log_sum_exp, DType::F32, &dims[..2]),
+            None => Ok(()),
+        }
     }
 }
