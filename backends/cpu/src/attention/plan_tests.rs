@@ -43,6 +43,7 @@ fn tasks(query_heads: usize, kv_heads: usize, lengths: &[usize]) -> Vec<(usize, 
     plan.update(&AttentionStep {
         cu_seqlens: &cu_seqlens,
         kv_lens: &vec![1; lengths.len()],
+        kv_ranges: &[],
         block_table: &vec![0; lengths.len()],
         tree_parents: &[],
     });
