@@ -403,11 +403,10 @@ fn expectation(
     tree_parents: &[i32],
     sinks: Option<&[f32]>,
 ) -> (Vec<Bound>, Vec<Bound>) {
-    let (out, lse) =
-        told(spec, tokens, kept, lens, tree_parents, |sequence| match sinks.map(|sinks| wide(sinks)) {
-            Some(sinks) => oracle::attention::attend(&Sequence { sinks: Some(&sinks), ..sequence.clone() }),
-            None => oracle::attention::attend(sequence),
-        });
+    let (out, lse) = told(spec, tokens, kept, lens, tree_parents, |sequence| match sinks.map(wide) {
+        Some(sinks) => oracle::attention::attend(&Sequence { sinks: Some(&sinks), ..sequence.clone() }),
+        None => oracle::attention::attend(sequence),
+    });
     // A row that sees nothing is exactly 0.
     let round = |y: Bound| if y == Bound::exact(0.0) { y } else { y.rounded(spec.dtype) };
     (out.into_iter().map(round).collect(), lse)
