@@ -81,6 +81,16 @@ impl Check {
         if condition { Ok(()) } else { Err(self.wrong(argument, expected, format!("{got:?}"))) }
     }
 
+    /// Nothing was found that is wrong, or the error of what was.
+    pub(crate) fn none(
+        self,
+        argument: &'static str,
+        expected: impl Into<String>,
+        found: Option<impl Debug>,
+    ) -> Result<()> {
+        found.map_or(Ok(()), |found| Err(self.wrong(argument, expected, format!("{found:?}"))))
+    }
+
     /// At most `limit`.
     pub(crate) fn limit(self, argument: &'static str, got: usize, limit: usize) -> Result<()> {
         if got <= limit {
@@ -103,8 +113,8 @@ impl Check {
 
     /// A bound of `cap · tanh(y / cap)`, where there is one.
     pub(crate) fn soft_cap(self, cap: Option<f32>) -> Result<()> {
-        let valid = cap.is_none_or(|cap| cap.is_finite() && cap > 0.0);
-        self.that(valid, "soft_cap", "a finite number above zero", cap)
+        let strange = cap.filter(|cap| !cap.is_finite() || *cap <= 0.0);
+        self.none("soft_cap", "a finite number above zero", strange)
     }
 
     /// A tensor of this type and shape. Its innermost dimension is contiguous, as every tensor's is.

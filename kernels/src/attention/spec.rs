@@ -140,7 +140,7 @@ impl AttentionSpec {
         let heads = self.query_heads;
         CHECK.that(slopes.len() == heads, "alibi_slopes", format!("{heads} slopes"), slopes.len())?;
         let wrong = slopes.iter().find(|slope| !slope.is_finite());
-        CHECK.that(wrong.is_none(), "alibi_slopes", "finite numbers", wrong)?;
+        CHECK.none("alibi_slopes", "finite numbers", wrong)?;
         CHECK.that(self.mask != Mask::Tree, "alibi_slopes", "none with a tree", slopes)
     }
 }

@@ -167,7 +167,7 @@ impl HostWeights<'_> {
                 positive(scales, groups, a_row)?;
                 let range = if let GroupOffsets::Symmetric = offsets { -8..=7 } else { 0..=15 };
                 let beyond = q.iter().find(|q| !range.contains(*q));
-                CHECK.that(beyond.is_none(), "weights", format!("values in {range:?}"), beyond)?;
+                CHECK.none("weights", format!("values in {range:?}"), beyond)?;
                 check_offsets(offsets, groups)
             }
             HostWeights::Q4_0(blocks) | HostWeights::Q4_1(blocks) | HostWeights::Q4K(blocks) => {
@@ -175,7 +175,7 @@ impl HostWeights<'_> {
                 CHECK.that(blocks.len() == bytes, "weights", format!("{bytes} bytes"), blocks.len())?;
                 let finite = |values: BlockValues| values.scale.is_finite() && values.min.is_finite();
                 let bad = (0..groups).find(|&group| !format.block_values(blocks, group).is_some_and(finite));
-                CHECK.that(bad.is_none(), "weights", "finite numbers in every block", bad)
+                CHECK.none("weights", "finite numbers in every block", bad)
             }
             HostWeights::WithOutliers { .. } => Ok(()),
         }
@@ -212,12 +212,12 @@ fn check_offsets(offsets: GroupOffsets<'_>, groups: usize) -> Result<()> {
         GroupOffsets::ZeroPoints(zeros) => {
             count("zero_points", zeros.len(), groups)?;
             let beyond = zeros.iter().find(|zero| **zero > 15);
-            CHECK.that(beyond.is_none(), "zero_points", "values in 0..=15", beyond)
+            CHECK.none("zero_points", "values in 0..=15", beyond)
         }
         GroupOffsets::Mins(mins) => {
             count("mins", mins.len(), groups)?;
             let bad = mins.iter().find(|min| !min.is_finite());
-            CHECK.that(bad.is_none(), "mins", "finite minima", bad)
+            CHECK.none("mins", "finite minima", bad)
         }
     }
 }

@@ -104,8 +104,8 @@ impl<'a> LogitsRow<'a> {
     /// Checks the row by itself: what a server asks before it lets a request into a batch.
     ///
     /// # Errors
-    /// A vocabulary that [`LogitsSpec::check`] refuses, penalties out of range, tokens outside the vocabulary, biases that are not finite or not in ascending order of
-    /// token, a mask of another length, or one that allows nothing.
+    /// A vocabulary that [`LogitsSpec::check`] refuses, penalties out of range, tokens outside the vocabulary, biases that
+    /// are not finite or not in ascending order of token, a mask of another length, or one that allows nothing.
     pub fn check(&self, spec: &LogitsSpec) -> Result<()> {
         spec.check()?;
         self.penalties.check()?;
@@ -114,15 +114,15 @@ impl<'a> LogitsRow<'a> {
         if self.history() > 0 {
             for (argument, tokens) in [("prompt", self.prompt), ("output", self.output)] {
                 let strange = tokens.iter().find(|&&token| !known(token));
-                CHECK.that(strange.is_none(), argument, expected(), strange)?;
+                CHECK.none(argument, expected(), strange)?;
             }
             // Counts are exact in F32, and in I32 on a device.
             CHECK.limit("output", self.output.len(), 1 << 24)?;
         }
         let strange = self.bias.iter().find(|(token, bias)| !known(*token) || !bias.is_finite());
-        CHECK.that(strange.is_none(), "bias", format!("finite, for {}", expected()), strange)?;
+        CHECK.none("bias", format!("finite, for {}", expected()), strange)?;
         let disorder = self.bias.windows(2).find(|pair| pair[0].0 >= pair[1].0);
-        CHECK.that(disorder.is_none(), "bias", "tokens strictly ascending", disorder)?;
+        CHECK.none("bias", "tokens strictly ascending", disorder)?;
         let Some(words) = self.allowed else { return Ok(()) };
         let (count, wanted) = (words.len(), spec.mask_words());
         CHECK.that(count == wanted, "allowed", format!("{wanted} words"), count)?;
@@ -131,7 +131,7 @@ impl<'a> LogitsRow<'a> {
         let some = words
             .split_last()
             .is_some_and(|(end, words)| end & last != 0 || words.iter().any(|&word| word != 0));
-        CHECK.that(some, "allowed", "at least one token of the vocabulary", "none")
+        CHECK.none("allowed", "at least one token of the vocabulary", (!some).then_some(format_args!("none")))
     }
 
     /// Appends each token that the penalties touch, once, in ascending order, with how often it is in the output.
