@@ -11,6 +11,7 @@ const LIBRARIES: &[&str] =
 const LITERALS: &[(&str, &str)] = &[
     ("AttentionCapacity", "every limit is the caller's decision"),
     ("AttentionPart", "part of the arguments of a call"),
+    ("AttentionState", "part of the arguments of a call"),
     ("AttentionStep", "arguments of a step"),
     ("BlockCopies", "arguments of a call"),
     ("BlockExport", "arguments of a call"),
@@ -47,6 +48,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("RowScales", "arguments of the oracle"),
     ("Sequence", "arguments of the oracle"),
     ("Sorted", "an answer of the oracle"),
+    ("State", "a state of the oracle"),
     ("Weights", "arguments of the oracle"),
 ];
 
