@@ -120,7 +120,7 @@ fn quantize<B: Backend>(device: &B) -> Verdict {
 
 fn rotate<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
-    for (columns, block) in [(20, 4), (96, 32), (2048, 1024)] {
+    for (columns, block) in [(20, 4), (96, 32), (256, 256)] {
         let spec = RotateSpec::hadamard(block);
         if denied(device.rotate_supports(&spec)) {
             continue;
