@@ -110,9 +110,21 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     ),
     wrong(
         "attention/task.rs",
-        "slope: slopes[self.query_head(first + row)],",
-        "slope: slopes[self.query_head(first)],",
+        "slope: slopes[rows.query_head(first + row)],",
+        "slope: slopes[rows.query_head(first)],",
         "attention::alibi",
+    ),
+    wrong(
+        "attention/visible.rs",
+        "..seen.end.clamp(read.start, read.end)",
+        "..seen.end.max(read.start)",
+        "attention::states",
+    ),
+    wrong(
+        "attention/state.rs",
+        "(self.m[row], self.l[row]) = (max, sum);",
+        "_ = (max, sum);",
+        "attention::states",
     ),
     wrong("mla/expand.rs", "part.put_key(at, nope, rope_key);", "_ = (nope, rope_key);", "mla::expanded"),
     // The cache: a slot off by one, another head's scale, the wrong cache.
