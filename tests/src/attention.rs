@@ -15,7 +15,7 @@ mod states;
 
 pub(crate) use cases::COMPUTES;
 pub use large::beyond_i32;
-pub(crate) use states::{bits_apart, cases as parted, random as parted_at_random};
+pub(crate) use states::{States, bits_apart, cases as parted, random as parted_at_random, view};
 
 use crate::{
     cache::contents,

@@ -6,7 +6,7 @@ mod packed;
 mod products;
 
 use crate::{
-    attention::{Fill, Filled, Tokens, fill},
+    attention::{Fill, Filled, States, Tokens, fill, view},
     case::{Fault, Group, Verdict, ensure},
     judge::{judge, same_bits, unsupported},
     oracle::mla::{Sequence, attend, unseen},
@@ -21,6 +21,7 @@ use halite_kernels::{
     linear::{HostWeights, WeightFormat},
     mla::{AbsorbArgs, MlaArgs, MlaForm, MlaSpec, MlaWeights, UpProjectArgs},
 };
+use std::ops::Range;
 
 /// One layer of one step.
 #[derive(Clone, Debug)]
@@ -143,9 +144,32 @@ pub(crate) struct Call<'a, B: Backend> {
     pub(crate) sinks: Option<&'a [f32]>,
     pub(crate) layout: Layout,
     pub(crate) log_sum_exp: bool,
+    /// Where calls end before the last one, each going on from the one before: ascending multiples of the split.
+    pub(crate) ends: &'a [u32],
 }
 
 impl<B: Backend> Call<'_, B> {
+    /// Of each call, the positions that it reads of each sequence, and room for its state, where it is not the last.
+    #[expect(clippy::type_complexity, reason = "a list of what is said above")]
+    fn calls(
+        &self,
+        stream: &mut B::Stream,
+        dims: [usize; 3],
+    ) -> Result<Vec<(Vec<Range<u32>>, Option<States<B>>)>, Fault> {
+        let (mut calls, mut start) = (Vec::new(), 0);
+        for end in self.ends.iter().copied().chain([u32::MAX]) {
+            let range = |&len: &u32| if start > len { 0..0 } else { start..end.min(len) };
+            let mut state = |dims: &[usize]| Guarded::<B>::output(stream, DType::F32, dims, self.layout);
+            let state = match end {
+                u32::MAX => None,
+                _ => Some([state(&dims[..2])?, state(&dims[..2])?, state(&dims)?]),
+            };
+            calls.push((self.kv_lens.iter().map(range).collect(), state));
+            start = end;
+        }
+        Ok(calls)
+    }
+
     /// Results and log-sum-exps, by the spec's form.
     pub(crate) fn run(&self, device: &B, stream: &mut B::Stream) -> Result<[Guarded<B>; 2], Fault> {
         let (spec, dtype) = (self.spec, self.spec.attention.dtype);
@@ -190,45 +214,41 @@ impl<B: Backend> Call<'_, B> {
                 let earlier = earlier.check(&plan)?;
                 device.mla_update(stream, &mut plan, &earlier)?;
             }
-            let step = step.check(&plan)?;
-            device.mla_update(stream, &mut plan, &step)?;
-            ensure(plan.tokens() == total, || format!("the plan counts {} tokens", plan.tokens()))?;
-            let (weights, q, out) = (self.packed, &q.view, &out.view);
-            let args = MlaArgs {
-                plan: &plan,
-                cache,
-                layer,
-                weights,
-                q,
-                state_in: None,
-                out: AttentionOut::Normalised(out),
-                sinks,
-                log_sum_exp,
-            };
-            device.mla(stream, args.check()?)?;
+            let (weights, q) = (self.packed, &q.view);
+            let mut state_in = None;
+            for (kv_ranges, state) in &self.calls(stream, dims(spec.value_head_dim))? {
+                let step = AttentionStep { kv_ranges, ..step }.check(&plan)?;
+                device.mla_update(stream, &mut plan, &step)?;
+                ensure(plan.tokens() == total, || format!("the plan counts {} tokens", plan.tokens()))?;
+                let (plan, handed_on) = (&plan, state.as_ref().map(view));
+                let last = handed_on.is_none();
+                let out = handed_on.map_or(AttentionOut::Normalised(&out.view), AttentionOut::State);
+                let (sinks, log_sum_exp) = (sinks.filter(|_| last), log_sum_exp.filter(|_| last));
+                let args = MlaArgs { plan, cache, layer, weights, q, state_in, out, sinks, log_sum_exp };
+                device.mla(stream, args.check()?)?;
+                state_in = handed_on;
+            }
         } else {
             let mut plan = device.attention_plan(&spec.attention, &capacity)?;
             stream.reserve(device.attention_workspace(&plan))?;
-            let step = step.check(&plan)?;
-            device.attention_update(stream, &mut plan, &step)?;
             let kv = &spec.attention.kv;
             let latent_q = Guarded::<B>::output(stream, dtype, &dims(kv.head_dim), self.layout)?;
             let sums = Guarded::<B>::output(stream, dtype, &dims(kv.value_head_dim), self.layout)?;
             let absorb = AbsorbArgs { weights: self.packed, q: &q.view, out: &latent_q.view };
             device.absorb(stream, absorb.check()?)?;
             latent_q.read(stream)?;
-            let (q, out_of_attention) = (&latent_q.view, &sums.view);
-            let args = AttentionArgs {
-                plan: &plan,
-                cache,
-                layer,
-                q,
-                state_in: None,
-                out: AttentionOut::Normalised(out_of_attention),
-                sinks,
-                log_sum_exp,
-            };
-            device.attention(stream, args.check()?)?;
+            let (q, mut state_in) = (&latent_q.view, None);
+            for (kv_ranges, state) in &self.calls(stream, dims(kv.value_head_dim))? {
+                let step = AttentionStep { kv_ranges, ..step }.check(&plan)?;
+                device.attention_update(stream, &mut plan, &step)?;
+                let (plan, handed_on) = (&plan, state.as_ref().map(view));
+                let last = handed_on.is_none();
+                let out = handed_on.map_or(AttentionOut::Normalised(&sums.view), AttentionOut::State);
+                let (sinks, log_sum_exp) = (sinks.filter(|_| last), log_sum_exp.filter(|_| last));
+                let args = AttentionArgs { plan, cache, layer, q, state_in, out, sinks, log_sum_exp };
+                device.attention(stream, args.check()?)?;
+                state_in = handed_on;
+            }
             let up = UpProjectArgs { weights: self.packed, x: &sums.view, out: &out.view };
             device.up_project(stream, up.check()?)?;
         }
@@ -283,6 +303,7 @@ fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
         sinks: sinks.as_deref(),
         layout: case.layout,
         log_sum_exp: case.log_sum_exp,
+        ends: &[],
     };
     let [out, lse] = call.run(device, stream)?;
 

@@ -207,9 +207,9 @@ struct Laid<B: Backend> {
 }
 
 /// Maxima, sums and values.
-type States<B> = [Guarded<B>; 3];
+pub(crate) type States<B> = [Guarded<B>; 3];
 
-fn view<B: Backend>([max, sum, values]: &States<B>) -> AttentionState<'_, B> {
+pub(crate) fn view<B: Backend>([max, sum, values]: &States<B>) -> AttentionState<'_, B> {
     AttentionState { max: &max.view, sum: &sum.view, values: &values.view }
 }
 

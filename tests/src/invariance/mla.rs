@@ -24,6 +24,7 @@ pub(super) fn bodies<B: Backend>() -> Vec<Shown<B>> {
     vec![
         ("chunks of 1, 16, 33 and all", chunks),
         ("more rows than a task has", long),
+        ("in several calls, each going on from the one before", apart),
         ("alone and in company", company),
     ]
 }
@@ -75,6 +76,17 @@ impl<B: Backend> Sequences<B> {
 
     /// One step; each part's output and log-sum-exp, as bytes.
     fn step(&self, device: &B, stream: &mut B::Stream, parts: &[Part]) -> Result<Vec<Vec<u8>>, Fault> {
+        self.step_in_calls(device, stream, parts, &[])
+    }
+
+    /// The same, in calls that end at these positions, and a last one.
+    fn step_in_calls(
+        &self,
+        device: &B,
+        stream: &mut B::Stream,
+        parts: &[Part],
+        ends: &[u32],
+    ) -> Result<Vec<Vec<u8>>, Fault> {
         let (mut cu_seqlens, mut kv_lens, mut table, mut q) = (vec![0], Vec::new(), Vec::new(), Vec::new());
         let width = self.spec.heads() * self.spec.query_dim();
         for (sequence, positions) in parts {
@@ -96,6 +108,7 @@ impl<B: Backend> Sequences<B> {
             sinks: None,
             layout: Layout::Dense,
             log_sum_exp: true,
+            ends,
         };
         let [out, lse] = call.run(device, stream)?;
         let (out, lse) = (out.read_bytes(stream)?, lse.read_bytes(stream)?);
@@ -120,6 +133,22 @@ fn chunks<B: Backend>(device: &B) -> Verdict {
                 pieces.extend(sequences.step(device, stream, &[part])?.concat());
             }
             same_bits(&format!("{spec:?} in chunks of {chunk}"), &pieces, &whole)?;
+        }
+    }
+    Ok(())
+}
+
+/// Each call reads a range of the positions.
+fn apart<B: Backend>(device: &B) -> Verdict {
+    let stream = &mut device.stream()?;
+    for spec in specs(device) {
+        let sequences = Sequences::new(device, stream, &spec, &[LENGTH, 40, 17])?;
+        let parts = [(0, 0..LENGTH), (1, 39..40), (2, 5..17)];
+        let whole = sequences.step(device, stream, &parts)?.concat();
+        let split = spec.attention.kv_split as u32;
+        for ends in [&[split][..], &[0, split, 2 * split]] {
+            let apart = sequences.step_in_calls(device, stream, &parts, ends)?.concat();
+            same_bits(&format!("{spec:?} in calls that end at {ends:?}"), &apart, &whole)?;
         }
     }
     Ok(())

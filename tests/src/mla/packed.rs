@@ -60,6 +60,7 @@ fn restored<B: Backend>(device: &B) -> Verdict {
                 sinks: None,
                 layout: Layout::Dense,
                 log_sum_exp: false,
+                ends: &[],
             };
             call.run(device, stream)?[0].read_bytes(stream)
         };

@@ -217,7 +217,7 @@ faults! {
     AttentionSinkInLogOnly => ["attention/sinks"];
     AttentionSinkNotInLog => ["attention/sinks", "attention/cascade"];
     AttentionSinkTwice => ["attention/states"];
-    AttentionStateInIgnored => ["attention/states", "attention/states_random", "invariance/attention"];
+    AttentionStateInIgnored => ["attention/states", "attention/states_random", "invariance/attention", "invariance/mla"];
     AttentionStateMergedLast => ["invariance/attention"];
     AttentionStateNormalised => ["attention/states"];
     AttentionRangeOneBlockLate => ["attention/states"];
