@@ -48,7 +48,7 @@
 //! | clamped SwiGLU (alpha 1.702, limit 7, up + 1), gate and up split or interleaved | `activation/glu`, `moe/functions` |
 //! | experts without tokens; 1 token in all; 0 tokens; all tokens to one expert; skewed loads | `moe/experts`, `moe/dispatch`, `grouped/edges` |
 //! | a local expert range that does not start at 0 | `moe/local_ranges`, `moe/dispatch` |
-//! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements | [`beyond_i32::moe`]; weights are a tensor an expert, each below |
+//! | 64 experts of 4,096 x 14,336: rows beyond 2^31 elements; one layer and one expert beyond them | [`beyond_i32::moe`], [`beyond_i32::weights`] |
 
 mod activation;
 mod attention;
@@ -81,7 +81,10 @@ mod top_k;
 
 /// Cases beyond 2^31 elements, outside of the suites: they take gigabytes of address space, and memory where it is touched.
 pub mod beyond_i32 {
-    pub use crate::{attention::beyond_i32 as attention, moe::beyond_i32 as moe};
+    pub use crate::{
+        attention::beyond_i32 as attention,
+        moe::{beyond_i32 as moe, weights_beyond_i32 as weights},
+    };
 }
 
 pub use case::{Failure, Fault, Group, Shown, Verdict};

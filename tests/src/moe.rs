@@ -4,11 +4,13 @@ mod errors;
 pub(crate) mod experts;
 pub(crate) mod formats;
 mod large;
+mod large_weights;
 pub(crate) mod layers;
 pub(crate) mod permutation;
 pub(crate) mod routing;
 
 pub use large::beyond_i32;
+pub use large_weights::weights_beyond_i32;
 
 use crate::case::Group;
 use halite_kernels::Backend;

@@ -68,6 +68,12 @@ fn offsets_beyond_32_bits_reach_the_last_block() -> Verdict {
     })
 }
 
+/// In one tier, for packing 3.2 GB takes seconds: panels are found alike in all of them.
+#[test]
+fn weights_beyond_32_bits_reach_the_last_channel() -> Verdict {
+    beyond_i32::weights(&Cpu::new(Options::default().threads(2))?)
+}
+
 /// The suites accept a refusal where `supports` says no; here is what the CPU must not refuse.
 #[test]
 fn what_a_decoder_needs_is_native() -> Verdict {

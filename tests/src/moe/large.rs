@@ -1,7 +1,7 @@
 //! Rows whose offsets do not fit 32 bits.
 //!
-//! Weights of experts are tensors of their own, each far below 2^31 elements, so what can leave 32 bits is the offset of
-//! a row. Strided views put rows 2^30 elements apart: memory is taken only where it is touched.
+//! Weights of experts are tensors of their own, so however many there are, what can leave 32 bits is the offset of a row;
+//! `large_weights` has a single one that large. Strided views put rows 2^30 elements apart: memory is taken only where it is touched.
 
 use crate::{
     case::{Fault, Verdict},
