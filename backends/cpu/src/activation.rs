@@ -20,7 +20,17 @@ use halite_kernels::{
 
 impl ActivationOps for Cpu {
     fn activation_supports(&self, spec: &ActivationSpec) -> Support {
-        crate::float_only(spec.dtype)
+        let activation = match spec.function {
+            Function::Plain(activation) => Some(activation),
+            Function::Gated { glu, layout: GateLayout::Split | GateLayout::Interleaved } => match glu {
+                Glu::Plain(activation) => Some(activation),
+                Glu::Clamped { .. } => None,
+                other => return Support::No(format!("{other:?} is not implemented")),
+            },
+            other => return Support::No(format!("{other:?} is not implemented")),
+        };
+        let support = activation.map_or(Support::Native, element_supports);
+        if support == Support::Native { crate::float_only(spec.dtype) } else { support }
     }
 
     fn activation_quantize_supports(&self, spec: &ActivationSpec, quantize: &QuantizeSpec) -> Support {
@@ -134,7 +144,7 @@ impl<T: StoredFloat> Row for Activated<'_, T> {
                 }
                 gated(isa, glu, T::load(isa, &gate), T::load(isa, &up))
             }
-            Function::Gated { glu, .. } => {
+            Function::Gated { glu, layout: GateLayout::Split } => {
                 let (gate, up) = self.x.split_at(self.columns);
                 gated(
                     isa,
@@ -151,10 +161,24 @@ impl<T: StoredFloat> Row for Activated<'_, T> {
     }
 }
 
+/// Whether [`activate`] has this function.
+pub(crate) fn element_supports(activation: Activation) -> Support {
+    match activation {
+        Activation::Silu
+        | Activation::GeluErf
+        | Activation::GeluTanh
+        | Activation::QuickGelu
+        | Activation::Relu
+        | Activation::ReluSquared => Support::Native,
+        other => Support::No(format!("{other:?} is not implemented")),
+    }
+}
+
 /// One vector.
 #[inline(always)]
 pub(crate) fn activate<I: Isa>(isa: I, activation: Activation, x: I::F32) -> I::F32 {
     match activation {
+        Activation::Silu => activation::silu(isa, x),
         Activation::GeluErf => activation::gelu_erf(isa, x),
         Activation::GeluTanh => activation::gelu_tanh(isa, x),
         Activation::QuickGelu => activation::sigmoid_gate(isa, x, 1.702),
@@ -163,7 +187,7 @@ pub(crate) fn activate<I: Isa>(isa: I, activation: Activation, x: I::F32) -> I::
             let x = activation::relu(isa, x);
             isa.mul(x, x)
         }
-        _ => activation::silu(isa, x),
+        _ => isa.splat(f32::NAN),
     }
 }
 

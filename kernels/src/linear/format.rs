@@ -5,7 +5,7 @@
 //! of one output channel; the last one is shorter where `in_features` is no multiple of it.
 
 use super::CHECK;
-use halite_hal::Result;
+use halite_hal::{DType, Result};
 
 /// How weights are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,9 +59,19 @@ pub enum GroupOffset {
 }
 
 impl WeightFormat {
+    /// The type of weights that are floats.
+    pub fn float_type(self) -> Option<DType> {
+        match self {
+            WeightFormat::F32 => Some(DType::F32),
+            WeightFormat::F16 => Some(DType::F16),
+            WeightFormat::Bf16 => Some(DType::Bf16),
+            _ => None,
+        }
+    }
+
     /// Whether weights are integers with scales.
     pub fn is_integer(self) -> bool {
-        !matches!(self, WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16)
+        self.float_type().is_none()
     }
 
     /// Whether weights are INT8 whose scales do not change along K: a channel's, or one for all.

@@ -122,8 +122,7 @@ impl MlaSpec {
         CHECK.positive("rope_dim", self.rope_dim())?;
         CHECK.positive("nope_dim", self.nope_dim)?;
         CHECK.positive("value_head_dim", self.value_head_dim)?;
-        let float = matches!(self.weights, WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16);
-        CHECK.that(float, "weights", "F32, F16 or BF16", self.weights)?;
+        CHECK.that(self.weights.float_type().is_some(), "weights", "F32, F16 or BF16", self.weights)?;
         CHECK.that(
             self.attention.dtype.is_float(),
             "dtype",

@@ -4,7 +4,7 @@
 
 use super::pack_groups::is_group_wise;
 use halite_hal::DType;
-use halite_kernels::linear::{ActivationFormat, LinearSpec, WeightFormat};
+use halite_kernels::linear::{ActivationFormat, LinearSpec};
 
 /// What multiplies float activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,7 @@ pub(super) enum FloatKernel {
 
 impl FloatKernel {
     pub(super) fn of(spec: &LinearSpec) -> Self {
-        match spec.weights {
-            _ if is_group_wise(spec) => FloatKernel::Dequantized,
-            WeightFormat::F16 => FloatKernel::Stored(DType::F16),
-            WeightFormat::Bf16 => FloatKernel::Stored(DType::Bf16),
-            _ => FloatKernel::Stored(DType::F32),
-        }
+        spec.weights.float_type().map_or(FloatKernel::Dequantized, FloatKernel::Stored)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
 use halite_hal::{Device, Result, Tensor};
 use halite_kernels::{
     Support,
-    linear::{Activations, Epilogue, GroupOffset, HostWeights, Linear, LinearArgs},
+    linear::{Activations, Epilogue, GroupOffset, HostWeights, Linear, LinearArgs, WeightFormat},
 };
 use std::collections::BTreeSet;
 

@@ -34,6 +34,7 @@ pub use lora::CpuLoraPlan;
 pub use packed::CpuPacked;
 
 use crate::{
+    activation::element_supports,
     device::Cpu,
     simd::StoredFloat,
     stream::CpuStream,
@@ -69,7 +70,7 @@ impl Linear for Cpu {
             | WeightFormat::Int4PerGroup { .. }
             | WeightFormat::Q4_0
             | WeightFormat::Q4_1
-            | WeightFormat::Q4K => Support::Native,
+            | WeightFormat::Q4K => spec.gate.map_or(Support::Native, element_supports),
             other => Support::No(format!("weights {other:?} are not implemented")),
         }
     }
@@ -95,6 +96,9 @@ impl Linear for Cpu {
     }
 
     fn linear(&self, stream: &mut CpuStream, args: Checked<LinearArgs<'_, Self>>) -> Result<()> {
+        if let Some(activation) = args.epilogue.activation {
+            element_supports(activation).require("linear", self, &activation)?;
+        }
         if args.out.shape().elements() == 0 {
             return Ok(());
         }

@@ -22,7 +22,6 @@ use halite_kernels::{
     Checked, Support,
     attention::{Attention, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec, AttentionStep},
     cache::KvValues,
-    linear::WeightFormat,
     mla::{AbsorbArgs, LatentAttention, MlaArgs, MlaForm, MlaPlan, MlaSpec, MlaWeights, UpProjectArgs},
 };
 use packed::Matrix;
@@ -69,13 +68,9 @@ fn expanded(spec: &MlaSpec) -> AttentionSpec {
     attention
 }
 
-/// The type in which weights are stored.
+/// The type in which weights are stored: the check has found one.
 fn stored(spec: &MlaSpec) -> DType {
-    match spec.weights {
-        WeightFormat::F16 => DType::F16,
-        WeightFormat::Bf16 => DType::Bf16,
-        _ => DType::F32,
-    }
+    spec.weights.float_type().unwrap_or(DType::F32)
 }
 
 impl LatentAttention for Cpu {

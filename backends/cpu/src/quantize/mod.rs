@@ -2,14 +2,16 @@
 //! compute.
 //!
 //! `prepare` is what happens to a row before; `rows` takes rows to integers, whatever they come from; `row` is one row of
-//! them; `into` cuts the outputs into tasks; `rotate` is the rotation alone.
+//! them and `bytes` how its quotients are stored; `into` cuts the outputs into tasks; `rotate` is the rotation alone.
 
+mod bytes;
 mod into;
 mod prepare;
 mod rotate;
 mod row;
 mod rows;
 
+pub(crate) use bytes::Bytes;
 pub(crate) use into::{Call, fused_supports};
 pub(crate) use row::{quantize_lanes, quantize_row, row_scale};
 

@@ -1,5 +1,6 @@
 //! One row, or one group of a row's columns: symmetric, with a zero point, and with a scale that is known.
 
+use super::bytes::Bytes;
 use crate::{
     row::Row,
     simd::{Isa, LANES, first_lanes},
@@ -83,17 +84,10 @@ impl Steps {
             Some(zero) => (self.scale, zero.saturating_sub(self.flip.into()) as f32, -128.0),
             None => (1.0 / self.scale, 0.0, -127.0),
         };
-        let by = isa.splat(by);
+        let (by, bytes) = (isa.splat(by), Bytes { zero, least, flip: self.flip });
         for (vector, q) in q.chunks_mut(LANES).enumerate() {
             let x = x.at(isa, vector * LANES);
-            let steps = isa.round(if self.zero.is_some() { isa.div(x, by) } else { isa.mul(x, by) });
-            let steps = isa.select(isa.equal(steps, steps), steps, isa.splat(0.0));
-            let y = isa.add(steps, isa.splat(zero));
-            let y = isa.min(isa.max(y, isa.splat(least)), isa.splat(127.0));
-            isa.store_i8_partial(isa.to_i32(y), q);
-            for q in q {
-                *q ^= self.flip as i8;
-            }
+            bytes.store(isa, if self.zero.is_some() { isa.div(x, by) } else { isa.mul(x, by) }, q);
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Kept<'a> {
 struct Ranking<'a> {
     logits: &'a [f32],
     /// Of all logits but NaN; the first `sorted` are in order and before all others.
-    ids: Vec<u32>,
+    ids: &'a mut [u32],
     sorted: usize,
 }
 
@@ -64,8 +64,13 @@ const fn sorted_next(sorted: usize, candidates: usize) -> usize {
 }
 
 impl Cpu {
-    /// What may be drawn from a row with these parameters.
-    pub(super) fn candidates<'a>(&self, logits: &'a [f32], params: &SamplingParams) -> Candidates<'a> {
+    /// What may be drawn from a row with these parameters; `ids` is where it is ranked.
+    pub(super) fn candidates<'a>(
+        &self,
+        logits: &'a [f32],
+        params: &SamplingParams,
+        ids: &'a mut Vec<u32>,
+    ) -> Candidates<'a> {
         // A single candidate is the greedy choice at any temperature.
         if params.temperature == 0.0 || params.top_k == 1 {
             return Candidates::One(self.tier().run(MassOf { logits, factor: 0.0 }).first);
@@ -76,7 +81,7 @@ impl Cpu {
         if !mass.max.is_finite() {
             return Candidates::One(mass.first);
         }
-        Candidates::Kept(Kept::of(logits, factor, mass, params))
+        Candidates::Kept(Kept::of(logits, factor, mass, params, ids))
     }
 }
 
@@ -91,8 +96,15 @@ impl Candidates<'_> {
 }
 
 impl<'a> Kept<'a> {
-    fn of(logits: &'a [f32], factor: f32, mass: Mass, params: &SamplingParams) -> Self {
-        let ids: Vec<u32> = (0..logits.len() as u32).filter(|&id| !logits[id as usize].is_nan()).collect();
+    fn of(
+        logits: &'a [f32],
+        factor: f32,
+        mass: Mass,
+        params: &SamplingParams,
+        ids: &'a mut Vec<u32>,
+    ) -> Self {
+        ids.clear();
+        ids.extend((0..logits.len() as u32).filter(|&id| !logits[id as usize].is_nan()));
         let candidates = ids.len();
         let top_k = if params.top_k == 0 { candidates } else { candidates.min(params.top_k as usize) };
         let ranking = Ranking { logits, ids, sorted: 0 };
@@ -195,7 +207,7 @@ mod tests {
             (&row[..1], drawn(0), Ok(1)),
             (&nothing, drawn(0), Err(0)),
         ] {
-            let chosen = match cpu.candidates(logits, &params) {
+            let chosen = match cpu.candidates(logits, &params, &mut Vec::new()) {
                 Candidates::One(id) => Err(id),
                 Candidates::Kept(kept) => Ok(kept.count),
             };

@@ -1,6 +1,7 @@
 //! The next token of a row of logits, its distribution, log-probabilities, and verification of drafted tokens.
 
 mod candidates;
+mod id_lists;
 mod log_probs;
 mod mass;
 mod probabilities;
@@ -8,6 +9,7 @@ mod verify;
 
 pub use verify::CpuVerifyPlan;
 
+use self::id_lists::IdLists;
 use crate::{
     device::Cpu,
     room::room_for,
@@ -23,12 +25,13 @@ use halite_kernels::{
     },
 };
 
-/// A step's parameters.
+/// A step's parameters, and where its rows are ranked.
 #[derive(Debug)]
 pub struct CpuSamplingPlan {
     spec: SamplingSpec,
     max_rows: usize,
     params: Vec<SamplingParams>,
+    lists: IdLists,
 }
 
 impl SamplingPlan for CpuSamplingPlan {
@@ -55,7 +58,8 @@ impl Sampling for Cpu {
 
     fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<CpuSamplingPlan> {
         spec.check()?;
-        Ok(CpuSamplingPlan { spec: spec.clone(), max_rows, params: room_for(max_rows)? })
+        let lists = IdLists::new(spec.vocabulary, self.threads(), max_rows)?;
+        Ok(CpuSamplingPlan { spec: spec.clone(), max_rows, params: room_for(max_rows)?, lists })
     }
 
     fn sampling_update(
@@ -74,7 +78,8 @@ impl Sampling for Cpu {
         let (logits, mut ids) = (read::<f32>(args.logits)?, write::<i32>(args.ids)?);
         let (rows, data) = (logits.rows, logits.data());
         self.team().each(ids.data().iter_mut().zip(&args.plan.params).enumerate(), |(row, (id, params))| {
-            *id = self.candidates(rows.row(data, row), params).draw(params) as i32;
+            let logits = rows.row(data, row);
+            *id = args.plan.lists.lend(|ids| self.candidates(logits, params, ids).draw(params)) as i32;
         });
         Ok(())
     }
@@ -84,7 +89,7 @@ impl Sampling for Cpu {
     }
 
     fn verify_plan(&self, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<CpuVerifyPlan> {
-        CpuVerifyPlan::new(spec, capacity)
+        CpuVerifyPlan::new(spec, capacity, self.threads())
     }
 
     fn verify_update(

@@ -19,7 +19,7 @@ impl Cpu {
         let tasks = out.data().chunks_mut(out_rows.outer_stride).zip(&args.plan.params).enumerate();
         self.team().each(tasks, |(row, (out, params))| {
             let (logits, out) = (rows.row(data, row), &mut out[..out_rows.columns]);
-            match self.candidates(logits, params) {
+            args.plan.lists.lend(|ids| match self.candidates(logits, params, ids) {
                 Candidates::One(id) => {
                     out.fill(0.0);
                     out[id] = 1.0;
@@ -29,7 +29,7 @@ impl Cpu {
                     let (weights, sum) = (kept.weights, kept.sum as f32);
                     self.tier().run(Distribution { logits, least, ties, weights, sum, out });
                 }
-            }
+            });
         });
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! Drafted tokens against the model's own distribution.
 
-use super::candidates::{Candidates, Kept};
+use super::{
+    candidates::{Candidates, Kept},
+    id_lists::IdLists,
+};
 use crate::{
     device::Cpu,
     room::room_for,
@@ -15,23 +18,25 @@ use halite_kernels::{
     },
 };
 
-/// A step's requests.
+/// A step's requests, and where their rows are ranked.
 #[derive(Debug)]
 pub struct CpuVerifyPlan {
     spec: SamplingSpec,
     capacity: VerifyCapacity,
     params: Vec<SamplingParams>,
     cu_drafts: Vec<u32>,
+    lists: IdLists,
 }
 
 impl CpuVerifyPlan {
-    pub(super) fn new(spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<Self> {
+    pub(super) fn new(spec: &SamplingSpec, capacity: &VerifyCapacity, threads: usize) -> Result<Self> {
         spec.check()?;
         Ok(CpuVerifyPlan {
             spec: spec.clone(),
             capacity: *capacity,
             params: room_for(capacity.max_requests)?,
             cu_drafts: room_for(capacity.max_requests.saturating_add(1))?,
+            lists: IdLists::new(spec.vocabulary, threads, capacity.max_requests)?,
         })
     }
 
@@ -79,8 +84,9 @@ impl Cpu {
         let results = accepted.data().iter_mut().zip(next.data());
         let requests = args.plan.params.iter().zip(args.plan.cu_drafts.windows(2));
         self.team().each(results.zip(requests).enumerate(), |(request, (results, (params, drafts)))| {
-            let (start, end) = (drafts[0] as usize, drafts[1] as usize);
-            let (count, token) = self.verify_request(&whole, request, start..end, params);
+            let range = drafts[0] as usize..drafts[1] as usize;
+            let verify = |ids: &mut Vec<u32>| self.verify_request(&whole, request, range, params, ids);
+            let (count, token) = args.plan.lists.lend(verify);
             (*results.0, *results.1) = (count as i32, token as i32);
         });
         Ok(())
@@ -93,11 +99,12 @@ impl Cpu {
         request: usize,
         range: std::ops::Range<usize>,
         params: &SamplingParams,
+        ids: &mut Vec<u32>,
     ) -> (usize, usize) {
         for (place, draft) in range.clone().enumerate() {
             let params = params.clone().at(params.position.wrapping_add(place as u64));
             let logits = drafts.logits(draft + request);
-            let candidates = self.candidates(logits, &params);
+            let candidates = self.candidates(logits, &params, ids);
             // An id outside the vocabulary is none that can stand.
             let id = usize::try_from(drafts.ids[draft]).ok().filter(|&id| id < logits.len());
             let Some(q) = drafts.q(draft) else {
@@ -113,7 +120,7 @@ impl Cpu {
         }
         let drafted = range.len();
         let params = params.clone().at(params.position.wrapping_add(drafted as u64));
-        (drafted, self.candidates(drafts.logits(range.end + request), &params).draw(&params))
+        (drafted, self.candidates(drafts.logits(range.end + request), &params, ids).draw(&params))
     }
 }
 
