@@ -2,7 +2,7 @@
 
 use crate::{
     case::Fault,
-    oracle::linear_group_wise::Weights,
+    oracle::linear::group_wise::Weights,
     poison::{Guarded, Layout},
     random::Rng,
     tolerance::Bound,

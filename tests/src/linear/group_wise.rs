@@ -5,7 +5,7 @@ use super::{
     operands::{floats, int8},
 };
 use crate::{
-    oracle::linear_group_wise::{Outliers, RowScales, Weights, bare_sums, float_products, integer_products},
+    oracle::linear::group_wise::{Outliers, RowScales, Weights, bare_sums, float_products, integer_products},
     poison::LAYOUTS,
     random::Rng,
     tolerance::Bound,

@@ -5,7 +5,7 @@ use crate::{
     case::{Fault, Verdict, ensure},
     judge::{judge, refused, unsupported},
     ledger::denied,
-    oracle::lora::{Adapter, row},
+    oracle::linear::lora::{Adapter, row},
     poison::{Guarded, LAYOUTS, Layout},
     random::Rng,
     tolerance::Bound,

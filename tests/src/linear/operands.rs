@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{
     case::Fault,
-    oracle::{
-        self,
-        integers::Integers,
-        linear_group_wise::{Outliers, RowScales},
+    oracle::linear::{
+        float_sums,
+        group_wise::{Outliers, RowScales},
+        integers::{Integers, products},
     },
     poison::{Guarded, Layout},
     random::Rng,
@@ -248,15 +248,9 @@ impl<B: Backend> Operand<B> {
         }
         if spec.weights.is_channel_wise() {
             let (columns, bare) = (&weights.outlier_columns, spec.output == DType::I32);
-            return oracle::integers::products(
-                &self.integers,
-                &weights.integers(),
-                spec.in_features,
-                columns,
-                bare,
-            );
+            return products(&self.integers, &weights.integers(), spec.in_features, columns, bare);
         }
-        oracle::linear::float_sums(&self.floats, &weights.values(), rows, spec.weight_rows())
+        float_sums(&self.floats, &weights.values(), rows, spec.weight_rows())
     }
 }
 

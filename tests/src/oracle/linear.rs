@@ -1,5 +1,9 @@
 //! Linear layers; formulas from `halite_kernels::linear`.
 
+pub mod group_wise;
+pub mod integers;
+pub mod lora;
+
 use crate::tolerance::Bound;
 use halite_hal::DType;
 use halite_kernels::{activation::Activation, linear::OutputScale};

@@ -13,7 +13,7 @@ use halite_kernels::{
     },
 };
 use halite_parity::{
-    oracle::{self, linear_group_wise::Weights},
+    oracle::{self, linear::group_wise::Weights},
     tolerance::Bound,
 };
 

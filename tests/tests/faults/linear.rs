@@ -1,9 +1,11 @@
 //! Linear layers by the oracle.
 
+mod group_wise;
+mod lora;
+
 use crate::{
     device::{Exact, Queue, read, values, write_some},
     fault::Fault,
-    linear_group_wise,
 };
 use half::{bf16, f16};
 use halite_hal::{DType, Error, Result};
@@ -14,10 +16,10 @@ use halite_kernels::{
     },
 };
 use halite_parity::{
-    oracle::{
+    oracle::linear::{
+        After, epilogue, float_sums,
+        group_wise::Weights,
         integers::{Integers, products},
-        linear::{After, epilogue, float_sums},
-        linear_group_wise::Weights,
     },
     tolerance::Bound,
 };
@@ -56,7 +58,7 @@ impl Contents {
 
     /// The lists one after the other, all as F64.
     fn bytes(&self) -> Vec<u8> {
-        let group_wise = self.group_wise.as_ref().map(linear_group_wise::save).unwrap_or_default();
+        let group_wise = self.group_wise.as_ref().map(group_wise::save).unwrap_or_default();
         let Integers { q, scales, zero_points, outliers, .. } = &self.integers;
         let integers = |list: &[i32]| list.iter().copied().map(f64::from).collect::<Vec<_>>();
         let columns = self.outlier_columns.iter().copied().map(f64::from).collect();
@@ -77,7 +79,7 @@ impl Contents {
         let (rows, all) = (spec.weight_rows(), spec.weight_rows() * spec.in_features);
         let columns = spec.outliers.map_or(0, |outliers| outliers.columns);
         let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { rows } else { 0 };
-        if linear_group_wise::has(spec) {
+        if group_wise::has(spec) {
             [0, 0, 0, 0, rows * columns, columns]
         } else if spec.weights.is_channel_wise() {
             [0, all, rows, zeros, rows * columns, columns]
@@ -229,7 +231,7 @@ impl Linear for Exact {
         }
         let wide = |values: &[i8]| values.iter().copied().map(i32::from).collect();
         match weights.all_columns() {
-            integers if linear_group_wise::has(&packed.spec) => {
+            integers if group_wise::has(&packed.spec) => {
                 packed.group_wise = Some(self.read_group_wise(integers, &packed.spec));
             }
             HostWeights::F32(data) => packed.floats = data.iter().map(|&x| f64::from(x)).collect(),
@@ -256,7 +258,7 @@ impl Linear for Exact {
     fn linear_restore(&self, _: &mut Queue, spec: &LinearSpec, saved: &[u8]) -> Result<Packed> {
         let header = Contents::header(spec);
         let counts = Contents::counts(spec);
-        let group_wise = if linear_group_wise::has(spec) { linear_group_wise::saved_len(spec) } else { 0 };
+        let group_wise = if group_wise::has(spec) { group_wise::saved_len(spec) } else { 0 };
         let lists = counts.iter().fold(0usize, |size, &count| size.saturating_add(count)).saturating_mul(8);
         let size = group_wise.saturating_add(lists);
         let body = match saved.strip_prefix(&header[..]) {
@@ -279,8 +281,7 @@ impl Linear for Exact {
         let mut lists = counts.map(|count| elements.by_ref().take(count).collect::<Vec<f64>>());
         let integers = |list: &[f64]| list.iter().map(|&x| x as i32).collect();
         let mut packed = Contents::empty(spec.clone());
-        packed.group_wise =
-            linear_group_wise::has(spec).then(|| linear_group_wise::restore(spec, group_wise));
+        packed.group_wise = group_wise::has(spec).then(|| group_wise::restore(spec, group_wise));
         packed.floats = std::mem::take(&mut lists[0]);
         packed.integers.q = integers(&lists[1]);
         packed.integers.scales = std::mem::take(&mut lists[2]);

@@ -13,7 +13,10 @@ use halite_kernels::{
 use halite_parity::{
     Fault, Verdict,
     judge::judge,
-    oracle::{integers, linear, quantize},
+    oracle::{
+        linear::{self, integers},
+        quantize,
+    },
     tolerance::{Bound, U},
 };
 

@@ -9,7 +9,7 @@ use halite_kernels::linear::{
     ActivationFormat, Activations, GroupOffset, HostWeights, LinearSpec, WeightFormat,
 };
 use halite_parity::{
-    oracle::linear_group_wise::{Outliers, RowScales, Weights, bare_sums, float_products, integer_products},
+    oracle::linear::group_wise::{Outliers, RowScales, Weights, bare_sums, float_products, integer_products},
     tolerance::Bound,
 };
 

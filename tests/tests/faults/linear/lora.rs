@@ -9,7 +9,7 @@ use halite_kernels::{
     Checked, Support,
     linear::{Lora, LoraAdapter, LoraArgs, LoraLimits, LoraPlan, LoraSpec, LoraStep},
 };
-use halite_parity::oracle::lora::{Adapter, row};
+use halite_parity::oracle::linear::lora::{Adapter, row};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
