@@ -57,10 +57,7 @@ impl ActivationOps for Cpu {
                     let mut out = write::<Float>(out)?;
                     let layout = out.rows;
                     let columns = layout.columns;
-                    let per_task = self.team().units_per_task(layout.outer, cost::activated(columns));
-                    let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
-                    self.team().each(tasks, |(task, out)| {
-                        let (first, count) = (task * per_task, per_task.min(layout.outer - task * per_task));
+                    self.each_rows(&mut out, cost::activated(columns), |first, count, out| {
                         let target = FloatRows { out, layout };
                         self.tier().run(ActivateRows { input, first, count, columns, target });
                     });

@@ -125,12 +125,9 @@ impl Cpu {
             NormOut::Float(out) => {
                 let mut out = write::<T>(out)?;
                 let layout = out.rows;
-                let per_task = self.team().units_per_task(rows.outer, nanoseconds);
-                let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
-                self.team().each(tasks, |(task, out)| {
-                    let first = task * per_task;
+                self.each_rows(&mut out, nanoseconds, |first, count, out| {
                     let target = FloatRows { out, layout };
-                    self.tier().run(NormRows { x, rows, first, count: per_task, formula, after, target });
+                    self.tier().run(NormRows { x, rows, first, count, formula, after, target });
                 });
                 Ok(())
             }

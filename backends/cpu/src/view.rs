@@ -102,6 +102,25 @@ impl<T: Element> Writer<'_, T> {
     }
 }
 
+impl Cpu {
+    /// Shares the outer rows of an output, each some `nanoseconds` of work: a task is told its first row and how many it
+    /// has, and gets their memory.
+    pub(crate) fn each_rows<T: Element + Send>(
+        &self,
+        out: &mut Writer<'_, T>,
+        nanoseconds: usize,
+        task: impl Fn(usize, usize, &mut [T]) + Sync,
+    ) {
+        let layout = out.rows;
+        let per_task = self.team().units_per_task(layout.outer, nanoseconds);
+        let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
+        self.team().each(tasks, |(index, out)| {
+            let first = index * per_task;
+            task(first, per_task.min(layout.outer - first), out);
+        });
+    }
+}
+
 /// Runs an expression with a type alias for a floating-point dtype; checked arguments have no other.
 macro_rules! with_float {
     ($dtype:expr, $float:ident => $body:expr) => {

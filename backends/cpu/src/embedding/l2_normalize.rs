@@ -20,11 +20,7 @@ pub(super) fn supports(spec: &L2NormalizeSpec) -> Support {
 pub(super) fn rows<T: StoredFloat + Element>(device: &Cpu, args: &L2NormalizeArgs<'_, Cpu>) -> Result<()> {
     let (x, mut out) = (read::<T>(args.x)?, write::<T>(args.out)?);
     let (rows, layout, x, eps) = (x.rows, out.rows, x.data(), args.spec.eps);
-    let per_task = device.team().units_per_task(layout.outer, cost::normalized(1, layout.columns));
-    let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
-    device.team().each(tasks, |(task, out)| {
-        let first = task * per_task;
-        let count = per_task.min(layout.outer - first);
+    device.each_rows(&mut out, cost::normalized(1, layout.columns), |first, count, out| {
         device.tier().run(Normalize { x, rows, first, count, eps, out, layout });
     });
     Ok(())

@@ -35,8 +35,6 @@ fn combine_rows<R: ExpertRow, T: StoredFloat + Element>(
     let mut out = write::<T>(args.out)?;
     let layout = out.rows;
     let work = cost::combined(places.rows.columns + added.len(), layout.columns);
-    let per_task = cpu.team().units_per_task(layout.outer, work);
-    let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
     let sums = Sums {
         rows: (rows.data(), rows.rows),
         scales,
@@ -44,10 +42,10 @@ fn combine_rows<R: ExpertRow, T: StoredFloat + Element>(
         weights: weights.as_ref().map(|weights| (weights.data(), weights.rows)),
         added: &added,
     };
-    cpu.team().each(tasks, |(task, out)| {
+    cpu.each_rows(&mut out, work, |first, _, out| {
         for (row, out) in out.chunks_mut(layout.outer_stride).enumerate() {
             let out = &mut out[..layout.columns];
-            cpu.tier().run(Combine { sums: &sums, token: task * per_task + row, out });
+            cpu.tier().run(Combine { sums: &sums, token: first + row, out });
         }
     });
     Ok(())

@@ -15,11 +15,9 @@ pub(super) fn apply(cpu: &Cpu, x: &Tensor<Cpu>, gate: &Tensor<Cpu>, y: &Tensor<C
         let (x, mut y) = (read::<Float>(x)?, write::<Float>(y)?);
         let (rows, layout) = (x.rows, y.rows);
         let (x, gate) = (x.data(), gate.data());
-        let per_task = cpu.team().units_per_task(layout.outer, cost::gated(layout.columns));
-        let tasks = y.data().chunks_mut(layout.outer_stride * per_task).enumerate();
-        cpu.team().each(tasks, |(task, y)| {
+        cpu.each_rows(&mut y, cost::gated(layout.columns), |first, _, y| {
             for (row, y) in y.chunks_mut(layout.outer_stride).enumerate() {
-                let x = rows.row(x, task * per_task + row);
+                let x = rows.row(x, first + row);
                 cpu.tier().run(Gate { x, gate, y: &mut y[..layout.columns] });
             }
         });

@@ -14,11 +14,7 @@ use halite_kernels::quantize::{MAX_ROTATION_BLOCK, RotateArgs};
 pub(super) fn rows<T: StoredFloat + Element>(device: &Cpu, args: &RotateArgs<'_, Cpu>) -> Result<()> {
     let (x, mut out) = (read::<T>(args.x)?, write::<T>(args.out)?);
     let (rows, layout, x, block) = (x.rows, out.rows, x.data(), args.spec.block);
-    let per_task = device.team().units_per_task(layout.outer, cost::rotated(layout.columns, block));
-    let tasks = out.data().chunks_mut(layout.outer_stride * per_task).enumerate();
-    device.team().each(tasks, |(task, out)| {
-        let first = task * per_task;
-        let count = per_task.min(layout.outer - first);
+    device.each_rows(&mut out, cost::rotated(layout.columns, block), |first, count, out| {
         device.tier().run(RotateRows { x, rows, first, count, block, out, layout });
     });
     Ok(())
