@@ -85,6 +85,16 @@ fn sizes_beyond_all_memory_are_refused() -> Verdict {
         let planned = cpu.attention_plan(&spec, &capacity).map(drop);
         assert!(matches!(planned, Err(Error::Limit { .. })), "{spec:?}: {planned:?}");
     }
+    // Tables that none holds, of steps whose scratch memory any does.
+    let small = AttentionSpec::causal(1, KvSpec::new(1, 1, 8).with_block_size(1));
+    for (max_tokens, max_sequences, max_blocks_per_sequence) in
+        [(usize::MAX, 1, 1), (1, usize::MAX, 1), (1, 1, usize::MAX), (1, 1 << 40, 1 << 40)]
+    {
+        let capacity =
+            AttentionCapacity { max_tokens, max_sequences, max_blocks_per_sequence, cache_blocks: 1 };
+        let planned = cpu.attention_plan(&small, &capacity).map(drop);
+        assert!(matches!(planned, Err(Error::OutOfMemory { .. })), "{capacity:?}: {planned:?}");
+    }
     for max_tokens in [usize::MAX, usize::MAX / 32, 1 << 56] {
         let planned = cpu.rope_plan(&RopeSpec::new(64, RopeStyle::HalfSplit, 10), max_tokens).map(drop);
         assert!(matches!(planned, Err(Error::OutOfMemory { .. })), "{max_tokens} tokens: {planned:?}");

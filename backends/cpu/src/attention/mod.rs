@@ -81,9 +81,8 @@ impl Attention for Cpu {
         self.attention_supports(spec).require("attention", self, spec)?;
         // Offsets into the cache stay within what was checked when the cache was made.
         spec.kv.cache_bytes(capacity.cache_blocks)?;
-        let plan = CpuAttentionPlan::new(spec, capacity, TaskCut { rows: TASK_ROWS, staging: 0 });
-        plan.check_workspace("attention", self.threads())?;
-        Ok(plan)
+        let cut = TaskCut { rows: TASK_ROWS, staging: 0 };
+        CpuAttentionPlan::new("attention", spec, capacity, cut, self.threads())
     }
 
     fn attention_workspace(&self, plan: &CpuAttentionPlan) -> u64 {

@@ -1,8 +1,9 @@
 //! A plan: a step's tables, cut into tasks.
 
 use super::{task::TaskShape, visible::Visible};
+use crate::room::room_for;
 use halite_hal::{Error, Result};
-use halite_kernels::attention::{AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep};
+use halite_kernels::attention::{AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask};
 use std::ops::Range;
 
 /// A step's tables, and its tasks.
@@ -61,9 +62,15 @@ impl AttentionPlan for CpuAttentionPlan {
 }
 
 impl CpuAttentionPlan {
-    /// A plan without a step. The spec is one that the backend supports.
-    pub(crate) fn new(spec: &AttentionSpec, capacity: &AttentionCapacity, cut: TaskCut) -> Self {
-        CpuAttentionPlan {
+    /// A plan without a step, with room for every step that `capacity` allows. The spec is one that the backend supports.
+    pub(crate) fn new(
+        operator: &'static str,
+        spec: &AttentionSpec,
+        capacity: &AttentionCapacity,
+        cut: TaskCut,
+        threads: usize,
+    ) -> Result<Self> {
+        let mut plan = CpuAttentionPlan {
             spec: spec.clone(),
             capacity: *capacity,
             kv_lens: Vec::new(),
@@ -73,7 +80,27 @@ impl CpuAttentionPlan {
             tasks: Vec::new(),
             tokens: 0,
             cut,
+        };
+        // What no memory holds has its own error.
+        plan.check_workspace(operator, threads)?;
+        let sequences = capacity.max_sequences;
+        plan.kv_lens = room_for(sequences)?;
+        plan.kv_ranges = room_for(sequences)?;
+        plan.block_table = room_for(sequences.saturating_mul(capacity.max_blocks_per_sequence))?;
+        plan.tree_parents = room_for(if spec.mask == Mask::Tree { capacity.max_tokens } else { 0 })?;
+        plan.tasks = room_for(plan.most_tasks())?;
+        Ok(plan)
+    }
+
+    /// Tasks of a step at most: all of its sequences but one have a single token.
+    fn most_tasks(&self) -> usize {
+        let tokens = self.capacity.max_tokens;
+        let sequences = self.capacity.max_sequences.min(tokens);
+        if sequences == 0 {
+            return 0;
         }
+        let longest = tokens - (sequences - 1);
+        (sequences - 1 + longest.div_ceil(self.task_tokens())).saturating_mul(self.spec.kv.kv_heads)
     }
 
     fn task_tokens(&self) -> usize {
@@ -105,7 +132,7 @@ impl CpuAttentionPlan {
     }
 
     /// Refuses what no memory holds.
-    pub(crate) fn check_workspace(&self, operator: &'static str, threads: usize) -> Result<()> {
+    fn check_workspace(&self, operator: &'static str, threads: usize) -> Result<()> {
         let (got, limit) = (self.workspace(threads), i64::MAX as u64);
         if got > limit {
             return Err(Error::Limit { operator, argument: "workspace bytes", got, limit });

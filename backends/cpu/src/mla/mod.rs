@@ -127,8 +127,7 @@ impl LatentAttention for Cpu {
         // Offsets into the cache stay within what was checked when the cache was made.
         spec.attention.kv.cache_bytes(capacity.cache_blocks)?;
         let cut = TaskCut { rows: TASK_ROWS, staging: expand::latent_lines(spec) };
-        let plan = CpuAttentionPlan::new(&expanded(spec), capacity, cut);
-        plan.check_workspace("mla", self.threads())?;
+        let plan = CpuAttentionPlan::new("mla", &expanded(spec), capacity, cut, self.threads())?;
         Ok(CpuMlaPlan { mla: spec.clone(), plan })
     }
 
