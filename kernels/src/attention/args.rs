@@ -1,7 +1,7 @@
 //! The arguments of one layer.
 
 use super::{Attention, AttentionOut, AttentionPlan, AttentionState, CHECK, state::RowTensors};
-use crate::{Checked, cache::KvCacheInfo};
+use crate::{Checked, cache::KvCacheInfo, check::Check};
 use halite_hal::{Result, Tensor};
 
 /// One layer of a step.
@@ -34,19 +34,24 @@ impl<B: Attention> AttentionArgs<'_, B> {
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
         let (spec, tokens) = (self.plan.spec(), self.plan.tokens());
-        CHECK.that(*self.cache.spec() == spec.kv, "cache", format!("{:?}", spec.kv), self.cache.spec())?;
-        let blocks = self.plan.capacity().cache_blocks;
-        CHECK.that(
-            self.cache.blocks() >= blocks,
-            "cache",
-            format!("at least {blocks} blocks"),
-            self.cache.blocks(),
-        )?;
-        CHECK.that(self.layer < spec.kv.layers, "layer", format!("below {}", spec.kv.layers), self.layer)?;
+        check_cache(CHECK, self.plan, self.cache, self.layer)?;
         let Self { q, state_in, out, sinks, log_sum_exp, .. } = self;
         let dims = [tokens, spec.query_heads, spec.kv.value_head_dim];
         let rows = RowTensors { q, state_in, out, sinks, log_sum_exp };
         rows.check(CHECK, spec, spec.kv.head_dim, dims)?;
         Ok(Checked::new(self))
     }
+}
+
+/// The cache and its layer against the plan: what both families of attention check alike.
+pub(crate) fn check_cache(
+    check: Check,
+    plan: &impl AttentionPlan,
+    cache: &impl KvCacheInfo,
+    layer: usize,
+) -> Result<()> {
+    let (kv, blocks) = (&plan.spec().kv, plan.capacity().cache_blocks);
+    check.that(cache.spec() == kv, "cache", format!("{kv:?}"), cache.spec())?;
+    check.that(cache.blocks() >= blocks, "cache", format!("at least {blocks} blocks"), cache.blocks())?;
+    check.that(layer < kv.layers, "layer", format!("below {}", kv.layers), layer)
 }

@@ -21,7 +21,7 @@
 //! same bits. [`attention_merge`](Attention::attention_merge) joins results of calls over any positions, within rounding.
 
 mod alibi;
-mod args;
+pub(crate) mod args;
 mod compute;
 mod mask;
 mod merge;

@@ -3,8 +3,7 @@
 use super::{CHECK, LatentAttention, MlaForm, MlaPlan, MlaSpec};
 use crate::{
     Checked,
-    attention::{AttentionOut, AttentionPlan, AttentionState, state::RowTensors},
-    cache::KvCacheInfo,
+    attention::{AttentionOut, AttentionPlan, AttentionState, args::check_cache, state::RowTensors},
 };
 use halite_hal::{Result, Tensor};
 
@@ -93,12 +92,7 @@ impl<B: LatentAttention> MlaArgs<'_, B> {
     /// [`Error::Argument`](crate::Error::Argument) naming the argument.
     pub fn check(self) -> Result<Checked<Self>> {
         let (spec, tokens) = (self.plan.mla(), self.plan.tokens());
-        let kv = &spec.attention.kv;
-        CHECK.that(self.cache.spec() == kv, "cache", format!("{kv:?}"), self.cache.spec())?;
-        let blocks = self.plan.capacity().cache_blocks;
-        let got = self.cache.blocks();
-        CHECK.that(got >= blocks, "cache", format!("at least {blocks} blocks"), got)?;
-        CHECK.that(self.layer < kv.layers, "layer", format!("below {}", kv.layers), self.layer)?;
+        check_cache(CHECK, self.plan, self.cache, self.layer)?;
         let packed = self.weights.as_ref();
         CHECK.that(spec.same_weights(packed), "weights", format!("packed for {spec:?}"), packed)?;
         let Self { q, state_in, out, sinks, log_sum_exp, .. } = self;
