@@ -112,13 +112,23 @@ impl Kernel for Finish<'_, '_> {
     }
 }
 
+/// Merges the states of a later part, computed by themselves, into those before it.
 struct Merge<'a, 's>(&'a mut State<'s>, &'a State<'s>);
 
 impl Kernel for Merge<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        self.0.merge(isa, self.1);
+        let Self(state, part) = self;
+        let factors = state.merge_sums(isa, part.m, part.l);
+        for row in 0..part.rows() {
+            let (o, stride) = state.outputs();
+            let (o, _) = o[row * stride..][..stride].as_chunks_mut::<LANES>();
+            let (part, _) = part.row(row).2.as_chunks::<LANES>();
+            for (o, part) in o.iter_mut().zip(part) {
+                factors.merge(isa, row, isa.load(part), o);
+            }
+        }
     }
 }
 

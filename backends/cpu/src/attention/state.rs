@@ -95,28 +95,6 @@ impl<'a> State<'a> {
         factors
     }
 
-    /// Merges the states of a later part into these, to the same bits as a tile that merges its part itself.
-    ///
-    /// # Panics
-    /// Where the two have different shapes.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for tasks that share one sequence; so far only tests do")
-    )]
-    #[inline(always)]
-    pub(crate) fn merge<I: Isa>(&mut self, isa: I, part: &State<'_>) {
-        assert!(self.rows == part.rows && self.stride == part.stride, "states of one shape");
-        let factors = self.merge_sums(isa, part.m, part.l);
-        let rows = self.o.chunks_exact_mut(self.stride).zip(part.o.chunks_exact(self.stride));
-        for (row, (o, part)) in rows.enumerate() {
-            let (o, _) = o.as_chunks_mut::<LANES>();
-            let (part, _) = part.as_chunks::<LANES>();
-            for (o, part) in o.iter_mut().zip(part) {
-                factors.merge(isa, row, isa.load(part), o);
-            }
-        }
-    }
-
     /// Writes `o / l` of one row to `out` (`[v_dim]`) and returns the natural logarithm of its sum of exponentials,
     /// `m + ln l`. A row that saw nothing is exactly 0 and minus infinity.
     ///
