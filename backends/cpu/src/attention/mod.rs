@@ -50,14 +50,15 @@ impl Attention for Cpu {
     type AttentionPlan = CpuAttentionPlan;
 
     fn attention_supports(&self, spec: &AttentionSpec) -> Support {
-        if !spec.dtype.is_float() {
-            return Support::No(format!("queries of {}: floating-point types are built", spec.dtype));
+        let queries = crate::float_only(spec.dtype);
+        if queries != Support::Native {
+            return queries;
         }
         match spec.kv.format {
             KvFormat::Float(dtype) if dtype.is_float() => {}
             KvFormat::Int8PerTokenHead => {}
             other => {
-                return Support::No(format!("{other} keys and values: F32, F16, BF16 and INT8 are built"));
+                return Support::No(format!("{other} keys and values: only F32, F16, BF16 and INT8"));
             }
         }
         if spec.kv_split > MAX_PART {
@@ -66,13 +67,13 @@ impl Attention for Cpu {
         match spec.compute {
             AttentionCompute::Float
             | AttentionCompute::Int8 { values: ValueProducts::Float | ValueProducts::Int8 } => {}
-            other => return Support::No(format!("{other:?}: F32 and INT8 are built")),
+            other => return Support::No(format!("{other:?} is not implemented")),
         }
         match spec.mask {
             Mask::Causal | Mask::Bidirectional | Mask::Sliding { .. } | Mask::Chunked { .. } | Mask::Tree => {
                 Support::Native
             }
-            other => Support::No(format!("{other:?}: not built")),
+            other => Support::No(format!("{other:?} is not implemented")),
         }
     }
 
