@@ -65,7 +65,7 @@ fn measure<B: Backend>(
         let out = Tensor::new(device, DType::F32, &[rows, n])?;
         stream.reserve(device.grouped_workspace(&weights[0], rows))?;
         let mut step = |weights: &[B::Packed]| -> Result<()> {
-            let x = Activations::Int8PerToken { q: &q, scales: &q_scales };
+            let x = Activations::int8_per_token(&q, &q_scales);
             let args = GroupedArgs { x, weights, offsets: &offsets, bias: Some(&bias), out: &out };
             device.grouped(&mut stream, args.check()?)
         };

@@ -60,7 +60,7 @@ fn measure<B: Backend>(
         let activations = if int8 {
             let args = QuantizeArgs::new(&quantize, &x, &q, &q_scales);
             device.quantize(&mut stream, args.check()?)?;
-            Activations::Int8PerToken { q: &q, scales: &q_scales }
+            Activations::int8_per_token(&q, &q_scales)
         } else {
             Activations::Float(&x)
         };

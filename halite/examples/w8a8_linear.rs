@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = QuantizeArgs::new(&quantize, &x_tensor, &q, &scales);
     device.quantize(stream, args.check()?)?;
     let out = Tensor::new(&device, DType::F32, &[TOKENS, OUT_FEATURES])?;
-    let x_int8 = Activations::Int8PerToken { q: &q, scales: &scales };
+    let x_int8 = Activations::int8_per_token(&q, &scales);
     let args = LinearArgs { x: x_int8, weights: &packed, epilogue: Epilogue::default(), out: &out };
     device.linear(stream, args.check()?)?;
 

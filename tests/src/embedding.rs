@@ -174,7 +174,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
     let bytes = Guarded::<B>::output(stream, DType::U8, &[5, 2], Layout::Dense)?;
     let of_groups = Guarded::<B>::output(stream, DType::F32, &[5, 1], Layout::Dense)?;
     let many = Guarded::<B>::output(stream, DType::F32, &[2, 32], Layout::Dense)?;
-    let int4 = |group| EmbeddingSpec::new(TableFormat::Int4PerGroup { group });
+    let int4 = |group_size| EmbeddingSpec::new(TableFormat::Int4PerGroup { group_size });
     let blocks = EmbeddingSpec::new(TableFormat::Q4_0);
     let codes = |codes, scales| EmbeddingTable::Int4PerGroup { codes, scales };
     let floats = || EmbeddingTable::Float(&table.view);
@@ -189,8 +189,8 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         ("table", &int8, floats(), &ids.view, &out.view),
         ("table", &float, ints(&scales.view), &ids.view, &out.view),
         ("scales", &int8, ints(&few.view), &ids.view, &out.view),
-        ("group", &int4(0), codes(&bytes.view, &of_groups.view), &ids.view, &out.view),
-        ("group", &int4(8), codes(&bytes.view, &of_groups.view), &ids.view, &out.view),
+        ("group_size", &int4(0), codes(&bytes.view, &of_groups.view), &ids.view, &out.view),
+        ("group_size", &int4(8), codes(&bytes.view, &of_groups.view), &ids.view, &out.view),
         ("table", &int4(16), codes(&q.view, &of_groups.view), &ids.view, &out.view),
         ("table", &int4(16), codes(&bytes.view, &of_groups.view), &ids.view, &many.view),
         ("scales", &int4(16), codes(&bytes.view, &few.view), &ids.view, &out.view),

@@ -78,7 +78,9 @@ fn edges() -> Vec<Case> {
     }
     // Columns in float beside weights with scales along K, one scale for all rows or for groups of columns.
     for format in integer_weights(256) {
-        for activations in [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { size: 128 }] {
+        for activations in
+            [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { group_size: 128 }]
+        {
             let spec = LinearSpec::w8a8(256, 17).with_weights(format).with_activation_format(activations);
             let (spec, offsets) = (spec.with_outliers(3, DType::Bf16), vec![0, 2, 2, 5]);
             cases.push(Case { spec, rows: 5, offsets, bias: true, layout: LAYOUTS[1], seed: 1 });
@@ -219,7 +221,7 @@ fn errors<B: Backend>(device: &B) -> Verdict {
         out: &out,
     };
     args().check()?;
-    let int8 = || Activations::Int8PerToken { q: &q, scales: &scales };
+    let int8 = || Activations::int8_per_token(&q, &scales);
     let short = x.narrow(0, 0..1)?;
     for (argument, args) in [
         ("weights", GroupedArgs { weights: &[], ..args() }),

@@ -94,12 +94,12 @@ fn ranges(offsets: &[i32], rows: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// Rows of a linear layer's input, as tensors of their own.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a call has a few of them, and a box would be memory at every call"
+)]
 pub(crate) enum RowMemory {
     Float(Tensor<Cpu>),
-    Int8 {
-        q: Tensor<Cpu>,
-        scales: Tensor<Cpu>,
-    },
     Quantized {
         q: Tensor<Cpu>,
         scales: Tensor<Cpu>,
@@ -113,9 +113,6 @@ impl RowMemory {
     pub(crate) fn part(x: &Activations<'_, Cpu>, rows: Range<usize>) -> Result<Self> {
         match x {
             Activations::Float(x) => Ok(RowMemory::Float(x.narrow(0, rows)?)),
-            Activations::Int8PerToken { q, scales } => {
-                Ok(RowMemory::Int8 { q: q.narrow(0, rows.clone())?, scales: scales.narrow(0, rows)? })
-            }
             Activations::Quantized(Quantized { q, scales, zero_points, outliers, .. }) => {
                 // One scale for all rows is every part's.
                 let of_rows = |tensor: &Tensor<Cpu>| match tensor.dims() {
@@ -136,7 +133,6 @@ impl RowMemory {
     pub(crate) fn activations(&self) -> Activations<'_, Cpu> {
         match self {
             RowMemory::Float(x) => Activations::Float(x),
-            RowMemory::Int8 { q, scales } => Activations::Int8PerToken { q, scales },
             RowMemory::Quantized { q, scales, zero_points, outliers } => {
                 let mut quantized = Quantized::new(q, scales);
                 (quantized.zero_points, quantized.outliers) = (zero_points.as_ref(), outliers.as_ref());

@@ -52,7 +52,7 @@ impl<B: Backend> Input<B> {
     pub(super) fn activations(&self) -> Activations<'_, B> {
         match self {
             Self::Float(x) => Activations::Float(x),
-            Self::Int8 { q, scales } => Activations::Int8PerToken { q, scales },
+            Self::Int8 { q, scales } => Activations::int8_per_token(q, scales),
         }
     }
 

@@ -27,10 +27,10 @@ pub enum TableFormat {
     Float(DType),
     /// INT8 with one F32 scale a row: `row = q · scale`.
     Int8PerRow,
-    /// 4 bits with one F32 scale a group of a row's columns: `row[c] = (code[c] - 8) · scale[c / group]`.
+    /// 4 bits with one F32 scale a group of a row's columns: `row[c] = (code[c] - 8) · scale[c / group_size]`.
     Int4PerGroup {
         /// Columns of a group: a multiple of [`GROUP_STEP`].
-        group: usize,
+        group_size: usize,
     },
     /// A GGUF file's blocks; see [`blocks`](crate::linear::blocks).
     Q4_0,
@@ -100,7 +100,7 @@ pub enum EmbeddingTable<'a, D: Device> {
     Int4PerGroup {
         /// U8 `[vocabulary, ceil(hidden / 2)]`: column `2i` in the low half of byte `i`, `2i + 1` in its high half.
         codes: &'a Tensor<D>,
-        /// F32 `[vocabulary, ceil(hidden / group)]`.
+        /// F32 `[vocabulary, ceil(hidden / group_size)]`.
         scales: &'a Tensor<D>,
     },
     /// U8 `[vocabulary, bytes of a row]`: a file's blocks.
@@ -150,10 +150,10 @@ impl<'a, D: Device> EmbeddingTable<'a, D> {
             (&EmbeddingTable::Int8PerRow { q, scales }, TableFormat::Int8PerRow) => {
                 (q, DType::I8, hidden, Some((scales, None)))
             }
-            (&EmbeddingTable::Int4PerGroup { codes, scales }, TableFormat::Int4PerGroup { group }) => {
-                let whole = group > 0 && group.is_multiple_of(GROUP_STEP);
-                CHECK.that(whole, "group", format!("a multiple of {GROUP_STEP}"), group)?;
-                (codes, DType::U8, hidden.div_ceil(2), Some((scales, Some(hidden.div_ceil(group)))))
+            (&EmbeddingTable::Int4PerGroup { codes, scales }, TableFormat::Int4PerGroup { group_size }) => {
+                let whole = group_size > 0 && group_size.is_multiple_of(GROUP_STEP);
+                CHECK.that(whole, "group_size", format!("a multiple of {GROUP_STEP}"), group_size)?;
+                (codes, DType::U8, hidden.div_ceil(2), Some((scales, Some(hidden.div_ceil(group_size)))))
             }
             (&EmbeddingTable::Blocks(table), format)
                 if let Some(block) = format.blocks().and_then(WeightFormat::block) =>

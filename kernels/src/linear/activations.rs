@@ -16,10 +16,10 @@ pub enum ActivationFormat {
     Int8PerToken,
     /// INT8, symmetric, with one F32 scale for all rows.
     Int8PerTensor,
-    /// INT8, symmetric, with one F32 scale for each `size` columns of a row; the last group may be shorter.
+    /// INT8, symmetric, with one F32 scale for each `group_size` columns of a row; the last group may be shorter.
     Int8PerGroup {
-        /// Columns of a group: a multiple of 32.
-        size: usize,
+        /// Columns of a group: a multiple of 32, which holds whole blocks of GGUF weights.
+        group_size: usize,
     },
     /// I8 or U8 with one F32 scale and one I32 zero point a row.
     AsymmetricPerToken(DType),
@@ -60,7 +60,7 @@ impl ActivationFormat {
     pub fn scale_dims_of(self, rows: &[usize], columns: usize) -> Vec<usize> {
         match self {
             Self::Int8PerTensor | Self::AsymmetricPerTensor(_) => vec![1],
-            Self::Int8PerGroup { size } => [rows, &[columns.div_ceil(size.max(1))]].concat(),
+            Self::Int8PerGroup { group_size } => [rows, &[columns.div_ceil(group_size.max(1))]].concat(),
             _ => rows.to_vec(),
         }
     }
@@ -69,9 +69,12 @@ impl ActivationFormat {
     pub(crate) fn check(self, check: Check, argument: &'static str) -> Result<()> {
         match self {
             Self::Float(dtype) => check.that(dtype.is_float(), argument, "a floating-point type", dtype),
-            Self::Int8PerGroup { size } => {
-                check.that(size > 0 && size % 32 == 0, argument, "groups of a multiple of 32 columns", size)
-            }
+            Self::Int8PerGroup { group_size } => check.that(
+                group_size > 0 && group_size % 32 == 0,
+                argument,
+                "groups of a multiple of 32 columns",
+                group_size,
+            ),
             Self::AsymmetricPerToken(dtype) | Self::AsymmetricPerTensor(dtype) => {
                 check.that(matches!(dtype, DType::I8 | DType::U8), argument, "I8 or U8", dtype)
             }
@@ -86,13 +89,6 @@ impl ActivationFormat {
 pub enum Activations<'a, D: Device> {
     /// `[rows, in_features]` of the spec's type; rows may be strided.
     Float(&'a Tensor<D>),
-    /// INT8 per token.
-    Int8PerToken {
-        /// I8 `[rows, in_features]`; rows may be strided.
-        q: &'a Tensor<D>,
-        /// F32 `[rows]`.
-        scales: &'a Tensor<D>,
-    },
     /// Integers of any format.
     Quantized(Quantized<'a, D>),
 }
@@ -166,11 +162,15 @@ impl<'a, D: Device> Quantized<'a, D> {
 }
 
 impl<'a, D: Device> Activations<'a, D> {
+    /// INT8 per token: I8 `[rows, in_features]`, F32 `[rows]`.
+    pub fn int8_per_token(q: &'a Tensor<D>, scales: &'a Tensor<D>) -> Self {
+        Self::Quantized(Quantized::new(q, scales))
+    }
+
     /// The integers, if they are that.
     pub fn quantized(&self) -> Option<Quantized<'a, D>> {
         match *self {
             Self::Float(_) => None,
-            Self::Int8PerToken { q, scales } => Some(Quantized::new(q, scales)),
             Self::Quantized(quantized) => Some(quantized),
         }
     }
@@ -183,16 +183,10 @@ impl<'a, D: Device> Activations<'a, D> {
                 Ok([("x", Some(*x)), ("scales", None), ("zero_points", None), ("outliers", None)])
             }
             (Self::Float(_), format) => Err(CHECK.wrong("x", format!("{format:?}"), "floats")),
-            (_, format @ ActivationFormat::Float(_)) => {
+            (Self::Quantized(_), format @ ActivationFormat::Float(_)) => {
                 Err(CHECK.wrong("x", format!("{format:?}"), "integers"))
             }
-            (Self::Int8PerToken { .. }, format) if format != ActivationFormat::Int8PerToken => {
-                Err(CHECK.wrong("x", format!("{format:?}"), "INT8 per token"))
-            }
-            _ => {
-                let Some(x) = self.quantized() else {
-                    return Err(CHECK.wrong("x", format!("{:?}", spec.activations), "floats"));
-                };
+            (Self::Quantized(x), _) => {
                 x.check(spec, rows)?;
                 Ok([
                     ("x", Some(x.q)),

@@ -1,7 +1,7 @@
 //! How weights are stored.
 //!
-//! Integer weights stand for `w[n, k] = s[n, g] · (q[n, k] - z[n, g]) + m[n, g]`, with `g = k / group`. Zero points `z`
-//! are integers, 0 where there are none; minima `m` are numbers, 0 where there are none. A group is `group` values of K
+//! Integer weights stand for `w[n, k] = s[n, g] · (q[n, k] - z[n, g]) + m[n, g]`, with `g = k / group_size`. Zero points `z`
+//! are integers, 0 where there are none; minima `m` are numbers, 0 where there are none. A group is `group_size` values of K
 //! of one output channel; the last one is shorter where `in_features` is no multiple of it.
 
 use super::CHECK;
@@ -26,12 +26,12 @@ pub enum WeightFormat {
     /// INT8, symmetric, with one F32 scale a group.
     Int8PerGroup {
         /// Values of a group: a multiple of [`GROUP_STEP`].
-        group: usize,
+        group_size: usize,
     },
     /// 4 bits, with one F32 scale a group.
     Int4PerGroup {
         /// Values of a group: a multiple of [`GROUP_STEP`].
-        group: usize,
+        group_size: usize,
         /// What goes with the scale.
         offset: GroupOffset,
     },
@@ -43,7 +43,9 @@ pub enum WeightFormat {
     Q4K,
 }
 
-/// Groups are multiples of this: what vectors of every backend cut into whole pieces.
+/// Groups of weights are multiples of this: what vectors of every backend cut into whole pieces, and the finest groups that
+/// files have. Activations are quantised here, not taken as a file has them, and keep to multiples of 32
+/// ([`Int8PerGroup`](super::ActivationFormat::Int8PerGroup)).
 pub const GROUP_STEP: usize = 16;
 
 /// What a group of 4-bit weights has beside its scale.
@@ -90,13 +92,15 @@ impl WeightFormat {
     }
 
     /// Values of K that have one scale: a group's, or all of them where a channel has one. None for floats.
-    pub fn group(self, in_features: usize) -> Option<usize> {
+    pub fn group_size(self, in_features: usize) -> Option<usize> {
         match self {
             WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
             WeightFormat::Int8PerChannel
             | WeightFormat::Int8PerChannelAsymmetric
             | WeightFormat::Int8PerTensor => Some(in_features),
-            WeightFormat::Int8PerGroup { group } | WeightFormat::Int4PerGroup { group, .. } => Some(group),
+            WeightFormat::Int8PerGroup { group_size } | WeightFormat::Int4PerGroup { group_size, .. } => {
+                Some(group_size)
+            }
             WeightFormat::Q4_0 | WeightFormat::Q4_1 | WeightFormat::Q4K => Some(32),
         }
     }
@@ -118,9 +122,11 @@ impl WeightFormat {
 
     /// Checks the group, and that blocks of a file fill a row.
     pub(super) fn check(self, in_features: usize) -> Result<()> {
-        if let WeightFormat::Int8PerGroup { group } | WeightFormat::Int4PerGroup { group, .. } = self {
-            let whole = group > 0 && group.is_multiple_of(GROUP_STEP);
-            CHECK.that(whole, "group", format!("a multiple of {GROUP_STEP}"), group)?;
+        if let WeightFormat::Int8PerGroup { group_size } | WeightFormat::Int4PerGroup { group_size, .. } =
+            self
+        {
+            let whole = group_size > 0 && group_size.is_multiple_of(GROUP_STEP);
+            CHECK.that(whole, "group_size", format!("a multiple of {GROUP_STEP}"), group_size)?;
         }
         let Some(block) = self.block() else { return Ok(()) };
         CHECK.that(

@@ -27,7 +27,7 @@ impl HostWeights<'_> {
         q: &mut [i8],
     ) -> Option<GroupFactors> {
         let format = self.format();
-        let values = format.group(in_features).filter(|&values| values > 0)?;
+        let values = format.group_size(in_features).filter(|&values| values > 0)?;
         let start = group.checked_mul(values).filter(|&start| start < in_features)?;
         let to = q.get_mut(..values.min(in_features - start))?;
         let place = row.checked_mul(in_features.div_ceil(values))?.checked_add(group)?;
@@ -79,7 +79,7 @@ mod tests {
     fn groups_are_cut_from_rows_and_the_last_is_short() {
         let q: Vec<i8> = (0..80).collect();
         let scales: Vec<f32> = (0..6).map(|i| i as f32).collect();
-        let weights = HostWeights::Int8PerGroup { q: &q, scales: &scales, group: 16 };
+        let weights = HostWeights::Int8PerGroup { q: &q, scales: &scales, group_size: 16 };
         let mut out = [0; 16];
         let factors = weights.read_group(40, 1, 2, &mut out).unwrap();
         assert_eq!(factors, GroupFactors { scale: 5.0, zero_point: 0, min: 0.0 });
@@ -87,7 +87,7 @@ mod tests {
         assert!(weights.read_group(40, 1, 3, &mut out).is_none(), "the row ends before it");
         assert!(weights.read_group(40, 2, 0, &mut out).is_none(), "the weights end before it");
         assert!(weights.read_group(40, 0, 0, &mut out[..15]).is_none(), "no room");
-        let none = HostWeights::Int8PerGroup { q: &q, scales: &scales, group: 0 };
+        let none = HostWeights::Int8PerGroup { q: &q, scales: &scales, group_size: 0 };
         assert!(none.read_group(40, 0, 0, &mut out).is_none(), "groups of nothing");
     }
 

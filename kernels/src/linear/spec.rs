@@ -127,12 +127,12 @@ impl LinearSpec {
 
     /// Checks that weights and activations go together, and that sums stay in i32.
     fn check_formats(&self) -> Result<()> {
-        let (k, group) = (self.in_features, self.weights.group(self.in_features));
-        let (fits, expected) = match (self.activations, group) {
+        let (k, group_size) = (self.in_features, self.weights.group_size(self.in_features));
+        let (fits, expected) = match (self.activations, group_size) {
             (ActivationFormat::Float(_), _) => (true, "floats"),
             (_, None) => (false, "INT8 with integer weights, floats with any"),
-            (ActivationFormat::Int8PerGroup { size }, Some(group)) => {
-                let whole = size.is_multiple_of(group) || group.is_multiple_of(size);
+            (ActivationFormat::Int8PerGroup { group_size: columns }, Some(values)) => {
+                let whole = columns.is_multiple_of(values) || values.is_multiple_of(columns);
                 (
                     whole || self.weights.is_channel_wise(),
                     "groups that are multiples of the weights', or they of these",
@@ -146,7 +146,7 @@ impl LinearSpec {
         CHECK.that(fits, "activations", expected, (self.weights, self.activations))?;
         match (self.activations.is_quantized(), self.weights.is_channel_wise()) {
             (true, true) => CHECK.limit("in_features", k, self.max_in_features()),
-            (true, false) => CHECK.limit("group", group.unwrap_or(k).min(k), MAX_INT8_IN_FEATURES),
+            (true, false) => CHECK.limit("group_size", group_size.unwrap_or(k).min(k), MAX_INT8_IN_FEATURES),
             (false, _) => Ok(()),
         }
     }
@@ -201,7 +201,10 @@ mod tests {
             (LinearSpec::w8a8(64, 0), "out_features"),
             (LinearSpec::w8a8(MAX_INT8_IN_FEATURES + 1, 1), "in_features"),
             (LinearSpec { weights: WeightFormat::F32, ..int8.clone() }, "activations"),
-            (int8.clone().with_activation_format(ActivationFormat::Int8PerGroup { size: 48 }), "activations"),
+            (
+                int8.clone().with_activation_format(ActivationFormat::Int8PerGroup { group_size: 48 }),
+                "activations",
+            ),
             (
                 int8.clone().with_activation_format(ActivationFormat::AsymmetricPerToken(DType::I32)),
                 "activations",

@@ -47,7 +47,7 @@ pub enum HostWeights<'a> {
         /// One a group.
         scales: &'a [f32],
         /// Values of a group.
-        group: usize,
+        group_size: usize,
     },
     /// 4-bit elements with a scale a group. Each has a byte of its own here, since files pack them in many orders.
     Int4PerGroup {
@@ -58,7 +58,7 @@ pub enum HostWeights<'a> {
         /// What goes with the scales.
         offsets: GroupOffsets<'a>,
         /// Values of a group.
-        group: usize,
+        group_size: usize,
     },
     /// Blocks of [`WeightFormat::Q4_0`].
     Q4_0(&'a [u8]),
@@ -109,9 +109,9 @@ impl HostWeights<'_> {
             HostWeights::Int8PerChannel { .. } => WeightFormat::Int8PerChannel,
             HostWeights::Int8PerChannelAsymmetric { .. } => WeightFormat::Int8PerChannelAsymmetric,
             HostWeights::Int8PerTensor { .. } => WeightFormat::Int8PerTensor,
-            HostWeights::Int8PerGroup { group, .. } => WeightFormat::Int8PerGroup { group },
-            HostWeights::Int4PerGroup { group, offsets, .. } => {
-                WeightFormat::Int4PerGroup { group, offset: offsets.format() }
+            HostWeights::Int8PerGroup { group_size, .. } => WeightFormat::Int8PerGroup { group_size },
+            HostWeights::Int4PerGroup { group_size, offsets, .. } => {
+                WeightFormat::Int4PerGroup { group_size, offset: offsets.format() }
             }
             HostWeights::Q4_0(_) => WeightFormat::Q4_0,
             HostWeights::Q4_1(_) => WeightFormat::Q4_1,
@@ -143,7 +143,7 @@ impl HostWeights<'_> {
         let (format, rows) = (spec.weights, spec.weight_rows());
         // The spec's own check bounds both products.
         let elements = rows * spec.in_features;
-        let a_row = format.group(spec.in_features).map_or(0, |group| spec.in_features.div_ceil(group));
+        let a_row = format.group_size(spec.in_features).map_or(0, |size| spec.in_features.div_ceil(size));
         let groups = rows * a_row;
         match self {
             HostWeights::F32(data) => count("weights", data.len(), elements),

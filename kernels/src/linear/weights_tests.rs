@@ -17,9 +17,9 @@ fn host_weights_are_held_against_their_spec() {
 
 #[test]
 fn groups_have_a_scale_each_and_the_last_may_be_short() {
-    let spec = LinearSpec::w8a8(40, 2).with_weights(WeightFormat::Int8PerGroup { group: 16 });
-    let check = |scales: &[f32], group| {
-        let weights = HostWeights::Int8PerGroup { q: &[0; 80], scales, group };
+    let spec = LinearSpec::w8a8(40, 2).with_weights(WeightFormat::Int8PerGroup { group_size: 16 });
+    let check = |scales: &[f32], group_size| {
+        let weights = HostWeights::Int8PerGroup { q: &[0; 80], scales, group_size };
         weights.check(&spec).map(|_| ()).map_err(|error| error.to_string())
     };
     assert!(check(&[1.0; 6], 16).is_ok());
@@ -31,9 +31,9 @@ fn groups_have_a_scale_each_and_the_last_may_be_short() {
 
 #[test]
 fn four_bits_are_four_bits() {
-    let spec = |offset| LinearSpec::float(16, 1, WeightFormat::Int4PerGroup { group: 16, offset });
+    let spec = |offset| LinearSpec::float(16, 1, WeightFormat::Int4PerGroup { group_size: 16, offset });
     let check = |value, offsets: GroupOffsets<'_>| {
-        let weights = HostWeights::Int4PerGroup { q: &[value; 16], scales: &[1.0], offsets, group: 16 };
+        let weights = HostWeights::Int4PerGroup { q: &[value; 16], scales: &[1.0], offsets, group_size: 16 };
         weights.check(&spec(offsets.format())).is_ok()
     };
     assert!(check(-8, GroupOffsets::Symmetric) && check(7, GroupOffsets::Symmetric));

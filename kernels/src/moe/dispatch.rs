@@ -13,7 +13,11 @@
 //! quantised row is multiplied through its scale.
 
 use super::Moe;
-use crate::{Checked, check::Check, linear::Activations};
+use crate::{
+    Checked,
+    check::Check,
+    linear::{Activations, Quantized},
+};
 use halite_hal::{DType, Result, Tensor};
 
 const DISPATCH: Check = Check("dispatch");
@@ -131,7 +135,7 @@ fn parts<'a, B: Moe>(
             check.that(x.dtype().is_float(), name, "a floating-point type", x.dtype())?;
             Ok((x, None, x.dtype()))
         }
-        Activations::Int8PerToken { q, scales } => {
+        Activations::Quantized(Quantized { q, scales, zero_points: None, outliers: None }) => {
             check.tensor(scale_name, scales, DType::F32, &[count])?;
             Ok((q, Some(scales), DType::I8))
         }
@@ -173,9 +177,7 @@ impl<B: Moe> CombineArgs<'_, B> {
         check.tensor("out", self.out, dtype, &[tokens, hidden])?;
         let count = match &self.rows {
             Activations::Float(rows) => check.rows("rows", rows, 2)?,
-            Activations::Int8PerToken { q, .. } => check.rows("rows", q, 2)?,
-            // `parts` refuses it.
-            _ => 0,
+            Activations::Quantized(Quantized { q, .. }) => check.rows("rows", q, 2)?,
         };
         let (rows, scales, row_type) = parts(check, &self.rows, ["rows", "row scales"], count)?;
         check.tensor("rows", rows, row_type, &[count, hidden])?;

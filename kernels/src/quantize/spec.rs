@@ -159,7 +159,7 @@ mod tests {
         assert!(spec.clone().with_hadamard(1).check().is_ok());
         for (bad, argument) in [
             (spec.clone().with_output(ActivationFormat::Float(DType::F32)), "output"),
-            (spec.clone().with_output(ActivationFormat::Int8PerGroup { size: 31 }), "output"),
+            (spec.clone().with_output(ActivationFormat::Int8PerGroup { group_size: 31 }), "output"),
             (spec.clone().with_output(ActivationFormat::AsymmetricPerToken(DType::F16)), "output"),
             (spec.clone().with_static_scales(), "output"),
             (spec.clone().with_hadamard(0), "rotation"),

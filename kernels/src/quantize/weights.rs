@@ -76,16 +76,18 @@ pub fn per_channel_asymmetric(weights: &[f32], columns: usize) -> Result<Quantiz
     Ok(QuantizedWeights { q, scales, zero_points })
 }
 
-/// INT8 with a scale for each `size` columns of each row of `[rows, columns]`; a row's last group may be shorter.
+/// INT8 with a scale for each `group_size` columns of each row of `[rows, columns]`; a row's last group may be shorter.
 ///
 /// # Errors
 /// Another number of values, one that is not finite, or a group of no columns.
-pub fn per_group(weights: &[f32], columns: usize, size: usize) -> Result<QuantizedWeights> {
+pub fn per_group(weights: &[f32], columns: usize, group_size: usize) -> Result<QuantizedWeights> {
     check(weights, columns)?;
-    CHECK.positive("size", size)?;
+    CHECK.positive("group_size", group_size)?;
     let (mut q, mut scales) = (vec![0; weights.len()], Vec::new());
     for (row, q) in weights.chunks_exact(columns).zip(q.chunks_exact_mut(columns)) {
-        scales.extend(row.chunks(size).zip(q.chunks_mut(size)).map(|(row, q)| quantize_row(row, q)));
+        scales.extend(
+            row.chunks(group_size).zip(q.chunks_mut(group_size)).map(|(row, q)| quantize_row(row, q)),
+        );
     }
     Ok(QuantizedWeights { q, scales, zero_points: Vec::new() })
 }

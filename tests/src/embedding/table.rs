@@ -20,8 +20,8 @@ pub(super) const FORMATS: [TableFormat; 9] = [
     TableFormat::Float(DType::F16),
     TableFormat::Float(DType::Bf16),
     TableFormat::Int8PerRow,
-    TableFormat::Int4PerGroup { group: 16 },
-    TableFormat::Int4PerGroup { group: 64 },
+    TableFormat::Int4PerGroup { group_size: 16 },
+    TableFormat::Int4PerGroup { group_size: 64 },
     TableFormat::Q4_0,
     TableFormat::Q4_1,
     TableFormat::Q4K,
@@ -77,7 +77,7 @@ impl<B: Backend> Table<B> {
             return Ok(Table { format, data, scales: None, elements });
         }
         let group = match format {
-            TableFormat::Int4PerGroup { group } => group,
+            TableFormat::Int4PerGroup { group_size } => group_size,
             _ => hidden.max(1),
         };
         let groups = hidden.div_ceil(group);

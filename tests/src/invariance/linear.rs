@@ -31,7 +31,7 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
     let gated_groups = group_wise::specs(100, 20).into_iter().map(|spec| spec.gated(Activation::Silu));
     let row_groups = LinearSpec::w8a8(256, 17)
         .with_weights(WeightFormat::Q4K)
-        .with_activation_format(ActivationFormat::Int8PerGroup { size: 128 });
+        .with_activation_format(ActivationFormat::Int8PerGroup { group_size: 128 });
     let half_rows = [DType::F16, DType::Bf16]
         .map(|dtype| LinearSpec::float(65, 35, WeightFormat::Bf16).with_activations(dtype));
     plain

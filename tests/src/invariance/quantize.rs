@@ -33,7 +33,7 @@ fn specs() -> Vec<QuantizeSpec> {
     let plain = QuantizeSpec::new(DType::F32);
     let formats = [
         ActivationFormat::Int8PerToken,
-        ActivationFormat::Int8PerGroup { size: 32 },
+        ActivationFormat::Int8PerGroup { group_size: 32 },
         ActivationFormat::AsymmetricPerToken(DType::U8),
     ];
     let mut specs = Vec::new();

@@ -107,7 +107,7 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
     stream.reserve(device.linear_workspace(&packed, rows))?;
     let args = LinearArgs::<B> {
         x: if int8 {
-            Activations::Int8PerToken { q: &operand.view, scales: &token_scales.view }
+            Activations::int8_per_token(&operand.view, &token_scales.view)
         } else {
             Activations::Float(&operand.view)
         },

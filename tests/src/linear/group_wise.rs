@@ -43,7 +43,7 @@ impl GroupWise {
 
     pub(super) fn new(rng: &mut Rng, spec: &LinearSpec, fill: Fill) -> Self {
         let (format, rows, k) = (spec.weights, spec.weight_rows(), spec.in_features);
-        let group = format.group(k).unwrap_or(k).min(k);
+        let group = format.group_size(k).unwrap_or(k).min(k);
         let exact = Weights { rows, k, group, q: Vec::new(), scales: Vec::new(), mins: Vec::new() };
         let mut new = GroupWise {
             format,
@@ -105,14 +105,14 @@ impl GroupWise {
                 let zero_points = bytemuck::cast_slice(&self.zeros);
                 HostWeights::Int8PerChannelAsymmetric { q, scales, zero_points }
             }
-            WeightFormat::Int8PerGroup { group } => HostWeights::Int8PerGroup { q, scales, group },
-            WeightFormat::Int4PerGroup { group, offset } => {
+            WeightFormat::Int8PerGroup { group_size } => HostWeights::Int8PerGroup { q, scales, group_size },
+            WeightFormat::Int4PerGroup { group_size, offset } => {
                 let offsets = match offset {
                     GroupOffset::ZeroPoint => GroupOffsets::ZeroPoints(&self.zeros),
                     GroupOffset::Min => GroupOffsets::Mins(&self.mins),
                     _ => GroupOffsets::Symmetric,
                 };
-                HostWeights::Int4PerGroup { q, scales, offsets, group }
+                HostWeights::Int4PerGroup { q, scales, offsets, group_size }
             }
             WeightFormat::Q4_0 => HostWeights::Q4_0(&self.blocks),
             WeightFormat::Q4_1 => HostWeights::Q4_1(&self.blocks),
@@ -205,9 +205,9 @@ fn blocks(rng: &mut Rng, format: WeightFormat, count: usize, fill: Fill) -> Vec<
 /// The formats of integer weights that rows of `k` can have.
 fn formats(k: usize) -> Vec<WeightFormat> {
     let mut formats = vec![WeightFormat::Int8PerTensor];
-    formats.extend([32, 64, 128].map(|group| WeightFormat::Int8PerGroup { group }));
+    formats.extend([32, 64, 128].map(|group_size| WeightFormat::Int8PerGroup { group_size }));
     for offset in OFFSETS {
-        formats.extend([32, 128].map(|group| WeightFormat::Int4PerGroup { group, offset }));
+        formats.extend([32, 128].map(|group_size| WeightFormat::Int4PerGroup { group_size, offset }));
     }
     formats.extend([WeightFormat::Q4_0, WeightFormat::Q4_1, WeightFormat::Q4K]);
     formats.retain(|format| format.block().is_none_or(|block| k.is_multiple_of(block.values)));
@@ -240,8 +240,8 @@ fn around(k: usize, n: usize) -> Vec<(LinearSpec, Option<OutputScale>)> {
         let int8 = LinearSpec::w8a8(k, n).with_weights(format);
         for activations in [
             ActivationFormat::Int8PerTensor,
-            ActivationFormat::Int8PerGroup { size: 32 },
-            ActivationFormat::Int8PerGroup { size: 128 },
+            ActivationFormat::Int8PerGroup { group_size: 32 },
+            ActivationFormat::Int8PerGroup { group_size: 128 },
             ActivationFormat::AsymmetricPerToken(DType::U8),
             ActivationFormat::AsymmetricPerTensor(DType::I8),
         ] {
@@ -259,7 +259,7 @@ fn around(k: usize, n: usize) -> Vec<(LinearSpec, Option<OutputScale>)> {
             let kept = int8.clone().with_outliers(columns, dtype);
             cases.push((kept.clone().with_activation_format(ActivationFormat::Int8PerTensor), None));
             cases.push((
-                kept.clone().with_activation_format(ActivationFormat::Int8PerGroup { size: 128 }),
+                kept.clone().with_activation_format(ActivationFormat::Int8PerGroup { group_size: 128 }),
                 None,
             ));
             cases.push((kept, None));
@@ -297,7 +297,7 @@ pub(super) fn edges() -> Vec<Case> {
         }
     }
     let wide = LinearSpec::w8a8(32, 73_448);
-    let format = WeightFormat::Int4PerGroup { group: 32, offset: GroupOffset::ZeroPoint };
+    let format = WeightFormat::Int4PerGroup { group_size: 32, offset: GroupOffset::ZeroPoint };
     cases.push(Case::new(wide.with_weights(format), 1));
     cases
 }
@@ -312,8 +312,8 @@ pub(super) fn exact() -> Vec<Case> {
     }
     // Sums of a channel and of one long group, as large as i32 holds.
     let bare = LinearSpec::w8a8(MAX_INT8_IN_FEATURES, 2).with_weights(WeightFormat::Int8PerTensor);
-    let group = (MAX_INT8_IN_FEATURES / 16 - 1) * 16;
-    let long = LinearSpec::w8a8(group + 100, 2).with_weights(WeightFormat::Int8PerGroup { group });
+    let group_size = (MAX_INT8_IN_FEATURES / 16 - 1) * 16;
+    let long = LinearSpec::w8a8(group_size + 100, 2).with_weights(WeightFormat::Int8PerGroup { group_size });
     for fill in [Fill::Least, Fill::Opposite, Fill::Most] {
         cases.push(Case { fill, ..Case::new(bare.clone().with_output(DType::I32), 2) });
         cases.push(Case { fill, ..Case::new(long.clone(), 2) });
@@ -329,14 +329,13 @@ pub(super) fn random(seed: u64) -> Case {
     let mut spec = specs.swap_remove(rng.below(specs.len()));
     let group = 16 * (1 + rng.below(12));
     match &mut spec.weights {
-        WeightFormat::Int8PerGroup { group: own } | WeightFormat::Int4PerGroup { group: own, .. } => {
-            *own = group
-        }
+        WeightFormat::Int8PerGroup { group_size: own }
+        | WeightFormat::Int4PerGroup { group_size: own, .. } => *own = group,
         _ => {}
     }
     if spec.activations.is_quantized() && rng.coin() {
-        let group = spec.weights.group(k).unwrap_or(k).next_multiple_of(32);
-        let own = spec.clone().with_activation_format(ActivationFormat::Int8PerGroup { size: group });
+        let group = spec.weights.group_size(k).unwrap_or(k).next_multiple_of(32);
+        let own = spec.clone().with_activation_format(ActivationFormat::Int8PerGroup { group_size: group });
         spec = if own.check().is_ok() { own } else { spec };
     }
     if spec.activations.is_quantized() && rng.coin() {

@@ -171,7 +171,8 @@ fn tiny_scales<B: Backend>(device: &B) -> Verdict {
         output_scale: None,
     };
     tiny.gives(device, &[640_000.0 * f64::from(f32::MIN_POSITIVE)])?;
-    let spec = LinearSpec::w8a8(64, 1).with_activation_format(ActivationFormat::Int8PerGroup { size: 32 });
+    let spec =
+        LinearSpec::w8a8(64, 1).with_activation_format(ActivationFormat::Int8PerGroup { group_size: 32 });
     let scales = [1e-23, f32::MIN_POSITIVE];
     if denied(device.linear_supports(&spec)) {
         return unsupported("linear", device.linear_pack(&mut device.stream()?, weights.check(&spec)?));
@@ -188,7 +189,7 @@ fn odd_sizes<B: Backend>(device: &B) -> Verdict {
             body(device, &Case::new(spec, 2))?;
         }
     }
-    let group = ActivationFormat::Int8PerGroup { size: 32 };
+    let group = ActivationFormat::Int8PerGroup { group_size: 32 };
     body(device, &Case::new(LinearSpec::w8a8(5120, 3).with_activation_format(group), 2))?;
     body(device, &Case::new(LinearSpec::w8a8(3, 73_448).with_activation_format(group), 1))
 }
@@ -216,7 +217,7 @@ fn nan_in_the_output<B: Backend>(device: &B) -> Verdict {
         let out = Guarded::<B>::output(stream, DType::F32, &[5, 35], layout)?;
         let zeros = Tensor::<B>::from_slice(stream, &[0f32; 5 * 35], &[5, 35])?;
         for out in [&out.view, &zeros] {
-            let x = Activations::Int8PerToken { q: &q, scales: &scales };
+            let x = Activations::int8_per_token(&q, &scales);
             let args = LinearArgs::<B> { x, weights: &packed, epilogue: Epilogue::default(), out };
             device.linear(stream, args.check()?)?;
         }

@@ -209,7 +209,7 @@ impl<B: Backend> Operand<B> {
             let (guarded, stored) = Guarded::input(stream, spec.dtype, &values, &dims, case.layout)?;
             (outliers, outlier_values) = (Some(guarded), stored);
         }
-        let group = if let ActivationFormat::Int8PerGroup { size } = format { size } else { 0 };
+        let group = if let ActivationFormat::Int8PerGroup { group_size } = format { group_size } else { 0 };
         let integers =
             Integers { q, scales: scale_values, zero_points: zeros, group, outliers: outlier_values };
         Ok(Operand { x, scales: Some(scales), zero_points, outliers, floats: Vec::new(), integers })
@@ -227,7 +227,6 @@ impl<B: Backend> Operand<B> {
             scales: narrow(&self.scales, one)?,
             zero_points: narrow(&self.zero_points, one)?,
             outliers: narrow(&self.outliers, false)?,
-            format,
         })
     }
 
@@ -260,17 +259,12 @@ pub(crate) struct Views<B: Backend> {
     scales: Option<Tensor<B>>,
     zero_points: Option<Tensor<B>>,
     outliers: Option<Tensor<B>>,
-    format: ActivationFormat,
 }
 
 impl<B: Backend> Views<B> {
     /// What the operator gets.
     pub(crate) fn activations(&self) -> Activations<'_, B> {
         let (q, Some(scales)) = (&self.x, &self.scales) else { return Activations::Float(&self.x) };
-        let plain = self.format == ActivationFormat::Int8PerToken && self.outliers.is_none();
-        if plain {
-            return Activations::Int8PerToken { q, scales };
-        }
         let mut quantized = Quantized::new(q, scales);
         quantized.zero_points = self.zero_points.as_ref();
         quantized.outliers = self.outliers.as_ref();

@@ -15,7 +15,7 @@ fn pairs(k: usize, n: usize) -> Vec<LinearSpec> {
     let usual = LinearSpec::w8a8(k, n);
     let groups = group_wise::specs(k, n).into_iter().filter(|spec| spec.activations.is_quantized());
     let groups = groups.flat_map(|spec| {
-        let formats = [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { size: 64 }];
+        let formats = [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { group_size: 64 }];
         let others = formats.map(|format| spec.clone().with_activation_format(format));
         let kept = spec.clone().with_outliers(3, DType::F32);
         [spec, kept].into_iter().chain(others)

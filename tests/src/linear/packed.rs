@@ -117,7 +117,7 @@ fn other_spec<B: Backend>(device: &B) -> Verdict {
 
 fn damaged<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
-    let groups = WeightFormat::Int4PerGroup { group: 16, offset: GroupOffset::ZeroPoint };
+    let groups = WeightFormat::Int4PerGroup { group_size: 16, offset: GroupOffset::ZeroPoint };
     for spec in [
         LinearSpec::w8a8(33, 17),
         LinearSpec::w8a8(33, 17).with_weights(groups),
@@ -161,7 +161,7 @@ fn overflowing<B: Backend>(device: &B) -> Verdict {
         LinearSpec::float(1 << 60, 1, WeightFormat::Bf16),
         LinearSpec::float(1, 1 << 60, WeightFormat::F16),
         LinearSpec::w8a8(1, 1 << 60),
-        LinearSpec::w8a8(1, 1 << 60).with_weights(WeightFormat::Int8PerGroup { group: 16 }),
+        LinearSpec::w8a8(1, 1 << 60).with_weights(WeightFormat::Int8PerGroup { group_size: 16 }),
         LinearSpec::float(1 << 60, 1, WeightFormat::Q4K),
         LinearSpec::w8a8(8, 1 << 57).with_outliers(8, DType::F32),
         LinearSpec::w8a8(1, 1 << 59).gated(Activation::Silu),

@@ -13,7 +13,7 @@ use halite_kernels::{
 pub(crate) const ACTIVATIONS: [ActivationFormat; 7] = [
     ActivationFormat::Int8PerToken,
     ActivationFormat::Int8PerTensor,
-    ActivationFormat::Int8PerGroup { size: 32 },
+    ActivationFormat::Int8PerGroup { group_size: 32 },
     ActivationFormat::AsymmetricPerToken(DType::I8),
     ActivationFormat::AsymmetricPerToken(DType::U8),
     ActivationFormat::AsymmetricPerTensor(DType::I8),
@@ -117,7 +117,7 @@ fn blocks() -> Vec<Case> {
         let pair = (format, WeightFormat::Q4K);
         Case::new(spec([256, 256], [pair, pair], DType::F32, LocalExperts::all(2)), 2, 3)
     };
-    [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { size: 64 }].map(of).to_vec()
+    [ActivationFormat::Int8PerTensor, ActivationFormat::Int8PerGroup { group_size: 64 }].map(of).to_vec()
 }
 
 /// Every format of rows with a function between the layers, a shared expert, and no rows at all.

@@ -105,7 +105,7 @@ pub fn beyond_i32<B: Backend>(device: &B) -> Verdict {
     for q in [&near, &q] {
         let out = Tensor::<B>::new(device, DType::F32, &[TOKENS, 24])?;
         let args = GroupedArgs::<B> {
-            x: Activations::Int8PerToken { q, scales: &scales },
+            x: Activations::int8_per_token(q, &scales),
             weights: &packed,
             offsets: &offsets,
             bias: None,

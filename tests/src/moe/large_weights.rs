@@ -81,7 +81,7 @@ pub fn weights_beyond_i32<B: Backend>(device: &B) -> Verdict {
 
         let layer = Tensor::<B>::new(device, DType::F32, &[TOKENS, width])?;
         let args = LinearArgs::<B> {
-            x: Activations::Int8PerToken { q: &q, scales: &scales },
+            x: Activations::int8_per_token(&q, &scales),
             weights: &gate_up[0],
             epilogue: Epilogue::default(),
             out: &layer,
@@ -89,7 +89,7 @@ pub fn weights_beyond_i32<B: Backend>(device: &B) -> Verdict {
         device.linear(stream, args.check()?)?;
         let groups = Tensor::<B>::new(device, DType::F32, &[TOKENS, width])?;
         let args = GroupedArgs::<B> {
-            x: Activations::Int8PerToken { q: &q, scales: &scales },
+            x: Activations::int8_per_token(&q, &scales),
             weights: &gate_up,
             offsets: &offsets,
             bias: None,

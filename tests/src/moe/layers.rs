@@ -20,7 +20,7 @@ pub(crate) const FORMATS: usize = 5;
 
 /// A linear layer of each format that experts are tried in: F32, BF16, W8A8, W4A8, W4A16 (whose other operand is F32).
 pub(crate) fn formats(k: usize, n: usize) -> [LinearSpec; FORMATS] {
-    let int4 = |group, offset| WeightFormat::Int4PerGroup { group, offset };
+    let int4 = |group_size, offset| WeightFormat::Int4PerGroup { group_size, offset };
     [
         LinearSpec::float(k, n, WeightFormat::F32),
         LinearSpec::float(k, n, WeightFormat::Bf16),

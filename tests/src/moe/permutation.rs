@@ -175,7 +175,7 @@ impl<B: Backend> Operand<B> {
     fn activations(&self) -> Activations<'_, B> {
         match &self.scales {
             None => Activations::Float(&self.x.view),
-            Some(scales) => Activations::Int8PerToken { q: &self.x.view, scales: &scales.view },
+            Some(scales) => Activations::int8_per_token(&self.x.view, &scales.view),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn judge_rows(
     // Groups do not go on from a row to the next.
     let (within, size) = match spec.output {
         ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_) => (y.len(), y.len()),
-        ActivationFormat::Int8PerGroup { size } => (columns, size),
+        ActivationFormat::Int8PerGroup { group_size } => (columns, group_size),
         _ => (columns, columns),
     };
     ensure(y.len() == q.len(), || "another number of elements".into())?;

@@ -53,8 +53,8 @@ fn specs<B: Backend>(device: &B) -> Verdict {
     let plain = QuantizeSpec::new(DType::F32);
     for (argument, spec) in [
         ("output", plain.clone().with_output(ActivationFormat::Float(DType::F32))),
-        ("output", plain.clone().with_output(ActivationFormat::Int8PerGroup { size: 0 })),
-        ("output", plain.clone().with_output(ActivationFormat::Int8PerGroup { size: 40 })),
+        ("output", plain.clone().with_output(ActivationFormat::Int8PerGroup { group_size: 0 })),
+        ("output", plain.clone().with_output(ActivationFormat::Int8PerGroup { group_size: 40 })),
         ("output", plain.clone().with_output(ActivationFormat::AsymmetricPerToken(DType::I32))),
         ("output", plain.clone().with_static_scales()),
         ("rotation", plain.clone().with_hadamard(0)),
@@ -79,7 +79,7 @@ fn options<B: Backend>(device: &B) -> Verdict {
     let (zeros, factors) = (tensor(DType::I32, &[2])?, tensor(DType::F32, &[48])?);
     let (columns, values) = (tensor(DType::I32, &[3])?, tensor(DType::F32, &[2, 3])?);
     let plain = QuantizeSpec::new(DType::F32);
-    let grouped = plain.clone().with_output(ActivationFormat::Int8PerGroup { size: 32 });
+    let grouped = plain.clone().with_output(ActivationFormat::Int8PerGroup { group_size: 32 });
     let tensor_wide = plain.clone().with_output(ActivationFormat::Int8PerTensor);
     let asymmetric = plain.clone().with_output(ActivationFormat::AsymmetricPerToken(DType::U8));
     let smoothed = plain.clone().with_smoothing();

@@ -7,8 +7,8 @@ use halite_kernels::{DType, linear::ActivationFormat, quantize::QuantizeSpec};
 pub(super) const FORMATS: [ActivationFormat; 8] = [
     ActivationFormat::Int8PerToken,
     ActivationFormat::Int8PerTensor,
-    ActivationFormat::Int8PerGroup { size: 32 },
-    ActivationFormat::Int8PerGroup { size: 128 },
+    ActivationFormat::Int8PerGroup { group_size: 32 },
+    ActivationFormat::Int8PerGroup { group_size: 128 },
     ActivationFormat::AsymmetricPerToken(DType::I8),
     ActivationFormat::AsymmetricPerToken(DType::U8),
     ActivationFormat::AsymmetricPerTensor(DType::I8),

@@ -31,7 +31,7 @@ const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 const INTEGERS: [ActivationFormat; 5] = [
     ActivationFormat::Int8PerToken,
     ActivationFormat::Int8PerTensor,
-    ActivationFormat::Int8PerGroup { size: 32 },
+    ActivationFormat::Int8PerGroup { group_size: 32 },
     ActivationFormat::AsymmetricPerToken(DType::U8),
     ActivationFormat::AsymmetricPerTensor(DType::I8),
 ];
@@ -58,10 +58,10 @@ fn integer_weights() -> Vec<WeightFormat> {
         WeightFormat::Q4_1,
         WeightFormat::Q4K,
     ];
-    for group in [32, 64, 128] {
-        formats.push(WeightFormat::Int8PerGroup { group });
+    for group_size in [32, 64, 128] {
+        formats.push(WeightFormat::Int8PerGroup { group_size });
         for offset in [GroupOffset::Symmetric, GroupOffset::ZeroPoint, GroupOffset::Min] {
-            formats.push(WeightFormat::Int4PerGroup { group, offset });
+            formats.push(WeightFormat::Int4PerGroup { group_size, offset });
         }
     }
     formats
@@ -149,8 +149,11 @@ fn norm_and_activation() -> Verdict {
 fn norm_and_activation_to_integers() -> Verdict {
     in_every_tier(|cpu| {
         for (dtype, format) in FLOATS.iter().flat_map(|&dtype| {
-            [ActivationFormat::Int8PerGroup { size: 128 }, ActivationFormat::AsymmetricPerToken(DType::U8)]
-                .map(|format| (dtype, format))
+            [
+                ActivationFormat::Int8PerGroup { group_size: 128 },
+                ActivationFormat::AsymmetricPerToken(DType::U8),
+            ]
+            .map(|format| (dtype, format))
         }) {
             let quantize = QuantizeSpec::INT8_PER_TOKEN.with_output(format).with_smoothing();
             let quantize = quantize.with_hadamard(64);
@@ -169,7 +172,7 @@ fn embedding() -> Verdict {
     in_every_tier(|cpu| {
         for dtype in FLOATS {
             for table in
-                [TableFormat::Float(dtype), TableFormat::Q4K, TableFormat::Int4PerGroup { group: 32 }]
+                [TableFormat::Float(dtype), TableFormat::Q4K, TableFormat::Int4PerGroup { group_size: 32 }]
             {
                 let spec = EmbeddingSpec::new(table).with_output(dtype);
                 native(cpu.embedding_supports(&spec), spec);

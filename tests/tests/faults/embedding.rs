@@ -62,7 +62,9 @@ impl Exact {
                 Weights { rows, k: hidden, group: hidden.max(1), q, scales, mins: Vec::new() }
             }
             EmbeddingTable::Int4PerGroup { codes, scales } => {
-                let TableFormat::Int4PerGroup { group } = args.spec.table else { return Vec::new() };
+                let TableFormat::Int4PerGroup { group_size: group } = args.spec.table else {
+                    return Vec::new();
+                };
                 let (rows, scales) = (codes.dims()[0], neighbours(read(scales)));
                 let swapped = usize::from(self.has(Fault::EmbeddingHalvesSwapped));
                 let bytes = read(codes);

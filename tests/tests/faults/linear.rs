@@ -156,7 +156,11 @@ impl Exact {
             q: integers(x.q),
             scales: read(x.scales),
             zero_points: x.zero_points.map(integers).unwrap_or_default(),
-            group: if let ActivationFormat::Int8PerGroup { size } = spec.activations { size } else { 0 },
+            group: if let ActivationFormat::Int8PerGroup { group_size } = spec.activations {
+                group_size
+            } else {
+                0
+            },
             outliers: x.outliers.map(read).unwrap_or_default(),
         };
         let mut w = weights.integers.clone();

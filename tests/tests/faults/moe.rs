@@ -7,7 +7,7 @@ use crate::{
 use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    linear::{ActivationFormat, Activations},
+    linear::{ActivationFormat, Activations, Quantized},
     moe::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, GroupScore, Moe, MoePlan,
         RouterWeights, RoutingArgs, RoutingSpec, SharedWeights,
@@ -199,7 +199,7 @@ impl Moe for Exact {
 fn parts<'a>(rows: &Activations<'a, Exact>) -> (&'a Tensor<Exact>, Option<&'a Tensor<Exact>>) {
     match *rows {
         Activations::Float(x) => (x, None),
-        Activations::Int8PerToken { q, scales } => (q, Some(scales)),
+        Activations::Quantized(Quantized { q, scales, .. }) => (q, Some(scales)),
         _ => unreachable!("the contract has these forms"),
     }
 }

@@ -106,7 +106,7 @@ impl Exact {
         }
         let size = match format {
             ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_) => y.len(),
-            ActivationFormat::Int8PerGroup { size } => size,
+            ActivationFormat::Int8PerGroup { group_size } => group_size,
             _ => columns,
         };
         // Rows of nothing have scales too, and groups end with their row.

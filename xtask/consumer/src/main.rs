@@ -98,7 +98,7 @@ fn linear_of(device: &Cpu, x: &[i8], dims: &[usize]) -> Result<Vec<f32>> {
     let q = Tensor::from_slice(stream, x, dims)?;
     let scales = Tensor::from_slice(stream, &[2.0f32, 0.125], &[2])?;
     let out = Tensor::new(device, DType::F32, &[2, 2])?;
-    let x = Activations::Int8PerToken { q: &q, scales: &scales };
+    let x = Activations::int8_per_token(&q, &scales);
     stream.reserve(device.linear_workspace(&weights, 2))?;
     device.linear(
         stream,

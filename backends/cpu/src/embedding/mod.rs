@@ -91,13 +91,13 @@ impl Cpu {
             }
             EmbeddingTable::Int4PerGroup { codes, scales } => {
                 let (columns, codes, scales) = (args.out.dims()[1], read::<u8>(codes)?, read::<f32>(scales)?);
-                let TableFormat::Int4PerGroup { group } = args.spec.table else {
+                let TableFormat::Int4PerGroup { group_size } = args.spec.table else {
                     return Err(crate::unsupported("embedding", "this form of table", args.spec));
                 };
                 self.gather::<O, _>(args, codes.rows.count(), |id| Int4Row {
                     codes: codes.rows.row(codes.data(), id),
                     scales: scales.rows.row(scales.data(), id),
-                    group,
+                    group: group_size,
                     columns,
                 })
             }

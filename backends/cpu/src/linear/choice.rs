@@ -58,7 +58,7 @@ pub(super) enum ScaleKind {
 impl ScaleKind {
     pub(super) fn of(activations: ActivationFormat) -> Self {
         match activations {
-            ActivationFormat::Int8PerGroup { size } => ScaleKind::Group(size),
+            ActivationFormat::Int8PerGroup { group_size } => ScaleKind::Group(group_size),
             ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_) => ScaleKind::All,
             _ => ScaleKind::Row,
         }

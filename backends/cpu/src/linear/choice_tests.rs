@@ -42,12 +42,12 @@ fn formats() -> Vec<(WeightFormat, Option<DType>)> {
         (WeightFormat::Int8PerChannel, None),
         (WeightFormat::Int8PerChannelAsymmetric, None),
         (WeightFormat::Int8PerTensor, None),
-        (WeightFormat::Int8PerGroup { group: 16 }, None),
+        (WeightFormat::Int8PerGroup { group_size: 16 }, None),
         (WeightFormat::Q4_0, None),
         (WeightFormat::Q4_1, None),
         (WeightFormat::Q4K, None),
     ];
-    all.extend(offsets.map(|offset| (WeightFormat::Int4PerGroup { group: 32, offset }, None)));
+    all.extend(offsets.map(|offset| (WeightFormat::Int4PerGroup { group_size: 32, offset }, None)));
     all
 }
 
@@ -67,7 +67,7 @@ fn formats_choose_the_product() {
         for (activations, scales) in [
             (ActivationFormat::Int8PerToken, ScaleKind::Row),
             (ActivationFormat::Int8PerTensor, ScaleKind::All),
-            (ActivationFormat::Int8PerGroup { size: 64 }, ScaleKind::Group(64)),
+            (ActivationFormat::Int8PerGroup { group_size: 64 }, ScaleKind::Group(64)),
             (ActivationFormat::AsymmetricPerToken(DType::U8), ScaleKind::Row),
             (ActivationFormat::AsymmetricPerTensor(DType::I8), ScaleKind::All),
         ] {
@@ -102,8 +102,9 @@ fn the_output_chooses_what_follows() {
 #[test]
 fn a_step_of_k_is_the_shorter_group() {
     let per_channel = WeightFormat::Int8PerChannel;
-    let groups = |group| WeightFormat::Int8PerGroup { group };
-    let (token, columns) = (ActivationFormat::Int8PerToken, |size| ActivationFormat::Int8PerGroup { size });
+    let groups = |group_size| WeightFormat::Int8PerGroup { group_size };
+    let (token, columns) =
+        (ActivationFormat::Int8PerToken, |group_size| ActivationFormat::Int8PerGroup { group_size });
     for (k, weights, activations, expected) in [
         (256, per_channel, token, 256),
         (1, per_channel, token, 1),
@@ -268,7 +269,7 @@ fn results(tier: Tier, spec: &LinearSpec, rows: usize, host: HostWeights<'_>) ->
     let floats = Tensor::from_slice(stream, &floats, &[rows, k])?;
     let x = match spec.activations {
         ActivationFormat::Float(_) => Activations::Float(&floats),
-        _ => Activations::Int8PerToken { q: &q, scales: &scales },
+        _ => Activations::int8_per_token(&q, &scales),
     };
     let args = LinearArgs { x, weights: &packed, epilogue: Epilogue::default(), out: &out };
     cpu.linear(stream, args.check()?)?;
@@ -285,7 +286,7 @@ fn whatever_tile_a_tier_chooses_bits_agree_where_they_are_promised_to() {
     let scales: Vec<f32> = (0..n).map(|i| 0.002 + 0.0001 * i as f32).collect();
     let group_scales: Vec<f32> = (0..n * k.div_ceil(32)).map(|i| 0.002 + 0.0001 * (i % 97) as f32).collect();
     let per_channel = HostWeights::Int8PerChannel { q: &q, scales: &scales };
-    let per_group = HostWeights::Int8PerGroup { q: &q, scales: &group_scales, group: 32 };
+    let per_group = HostWeights::Int8PerGroup { q: &q, scales: &group_scales, group_size: 32 };
     let layer = |host: HostWeights<'_>| LinearSpec::w8a8(k, n).with_weights(host.format());
     let float = LinearSpec::float(k, n, WeightFormat::F32);
     let cases = [

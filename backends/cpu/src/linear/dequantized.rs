@@ -46,7 +46,7 @@ impl Product for DequantizedProduct<'_> {
     }
 
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {
-        let (k, group, panel) = (self.weights.k(), self.weights.group(), tile.panels.start);
+        let (k, group, panel) = (self.weights.k(), self.weights.group_size(), tile.panels.start);
         sums[..tile.rows.len()].fill([[0.0; LANES]; 2]);
         let (mut bytes_room, mut floats) = ([0; PIECE * PANEL], [0.0; PIECE * PANEL]);
         for start in (0..k).step_by(group) {

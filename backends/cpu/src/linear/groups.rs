@@ -57,7 +57,7 @@ pub(super) struct GroupWiseWeights<'a> {
     factors: &'a Factors,
     k: usize,
     n: usize,
-    group: usize,
+    group_size: usize,
     columns: Columns,
 }
 
@@ -77,11 +77,11 @@ impl<'a> GroupWiseWeights<'a> {
     /// Where there are too few of either.
     pub(super) fn new(spec: &LinearSpec, columns: Columns, panels: &'a [u8], factors: &'a Factors) -> Self {
         let (k, n) = (spec.in_features, spec.weight_rows());
-        let group = spec.weights.group(k).unwrap_or(k).min(k).max(1);
+        let group_size = spec.weights.group_size(k).unwrap_or(k).min(k).max(1);
         let count = columns.panels(n);
         let len = panel_len(spec).unwrap_or(usize::MAX);
         assert!(count.checked_mul(len).is_some_and(|bytes| bytes <= panels.len()), "panels of {spec:?}");
-        let lanes = count * k.div_ceil(group) * PANEL;
+        let lanes = count * k.div_ceil(group_size) * PANEL;
         let enough = |len: usize, wanted: bool| if wanted { len == lanes } else { len == 0 };
         let offset = spec.weights.offset();
         assert!(
@@ -98,7 +98,7 @@ impl<'a> GroupWiseWeights<'a> {
             factors,
             k,
             n,
-            group,
+            group_size,
             columns,
         }
     }
@@ -109,8 +109,8 @@ impl<'a> GroupWiseWeights<'a> {
     }
 
     /// Values of K that share factors; at most K.
-    pub(super) fn group(&self) -> usize {
-        self.group
+    pub(super) fn group_size(&self) -> usize {
+        self.group_size
     }
 
     /// The number of panels.
@@ -139,7 +139,7 @@ impl<'a> GroupWiseWeights<'a> {
     }
 
     fn factor_place(&self, panel: usize, k: usize) -> usize {
-        panel * self.k.div_ceil(self.group) + k / self.group
+        panel * self.k.div_ceil(self.group_size) + k / self.group_size
     }
 
     /// The values `k` of a panel as bytes `q - z + 128` (INT8: `q + 128`), in quads as [`int8_tile`](super::int8::int8_tile) reads them:

@@ -15,8 +15,8 @@ pub(super) fn is_group_wise(spec: &LinearSpec) -> bool {
 
 /// Groups of a channel.
 fn groups(spec: &LinearSpec) -> usize {
-    let group = spec.weights.group(spec.in_features).unwrap_or(spec.in_features);
-    spec.in_features.div_ceil(group.max(1))
+    let group_size = spec.weights.group_size(spec.in_features).unwrap_or(spec.in_features);
+    spec.in_features.div_ceil(group_size.max(1))
 }
 
 impl Cpu {
@@ -29,7 +29,7 @@ impl Cpu {
         panels: &mut [u8],
     ) {
         let k = spec.in_features;
-        let group = spec.weights.group(k).unwrap_or(k).min(k);
+        let group_size = spec.weights.group_size(k).unwrap_or(k).min(k);
         let symmetric = spec.weights.offset() == GroupOffset::Symmetric;
         let write: fn(&mut [u8], usize, usize, i8) = match (spec.weights.is_int4(), symmetric) {
             (false, _) => |panel, k, lane, q| panel[k / 4 * 4 * PANEL + 4 * lane + k % 4] = q as u8 ^ 0x80,
@@ -38,17 +38,17 @@ impl Cpu {
         };
         let panels = panels.chunks_mut(panel_len(spec).unwrap_or(1).max(1)).enumerate();
         self.team().each(panels, |(panel, out)| {
-            let mut q = vec![0; group];
+            let mut q = vec![0; group_size];
             // Values that no weight fills count as 0 in sums of bytes `q + 128`.
             if !spec.weights.is_int4() {
                 out.fill(128);
             }
             for lane in 0..PANEL {
                 let Some(channel) = columns.channel(spec.weight_rows(), panel, lane) else { continue };
-                for (index, start) in (0..k).step_by(group).enumerate() {
+                for (index, start) in (0..k).step_by(group_size).enumerate() {
                     // The check has counted the weights.
                     if weights.read_group(k, channel, index, &mut q).is_some() {
-                        let values = &q[..group.min(k - start)];
+                        let values = &q[..group_size.min(k - start)];
                         values.iter().enumerate().for_each(|(i, &q)| write(out, start + i, lane, q));
                     }
                 }
@@ -82,7 +82,7 @@ impl Factors {
             zeros: vec![0; filled(offset == GroupOffset::ZeroPoint)],
             mins: vec![0.0; filled(offset == GroupOffset::Min)],
         };
-        let mut q = vec![0; spec.weights.group(k).unwrap_or(k).min(k)];
+        let mut q = vec![0; spec.weights.group_size(k).unwrap_or(k).min(k)];
         for panel in 0..columns.panels(spec.weight_rows()) {
             for lane in 0..PANEL {
                 let Some(channel) = columns.channel(spec.weight_rows(), panel, lane) else { continue };

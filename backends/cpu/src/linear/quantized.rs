@@ -24,10 +24,10 @@ use halite_kernels::linear::{ActivationFormat, LinearArgs, LinearSpec, Quantized
 pub(super) fn step(spec: &LinearSpec) -> usize {
     let k = spec.in_features;
     let columns = match spec.activations {
-        ActivationFormat::Int8PerGroup { size } => size,
+        ActivationFormat::Int8PerGroup { group_size } => group_size,
         _ => k,
     };
-    spec.weights.group(k).unwrap_or(k).min(columns).clamp(1, k)
+    spec.weights.group_size(k).unwrap_or(k).min(columns).clamp(1, k)
 }
 
 impl Cpu {

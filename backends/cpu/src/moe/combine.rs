@@ -8,14 +8,17 @@ use crate::{
 };
 use half::{bf16, f16};
 use halite_hal::{Element, Result, Tensor};
-use halite_kernels::{linear::Activations, moe::CombineArgs};
+use halite_kernels::{
+    linear::{Activations, Quantized},
+    moe::CombineArgs,
+};
 
 pub(super) fn combine(cpu: &Cpu, args: &CombineArgs<'_, Cpu>) -> Result<()> {
     with_float!(args.out.dtype(), Out => match &args.rows {
         Activations::Float(rows) => {
             with_float!(rows.dtype(), Float => combine_rows::<Float, Out>(cpu, args, rows, None))
         }
-        Activations::Int8PerToken { q, scales } => {
+        Activations::Quantized(Quantized { q, scales, .. }) => {
             let scales = read::<f32>(scales)?;
             combine_rows::<i8, Out>(cpu, args, q, Some(scales.data()))
         }

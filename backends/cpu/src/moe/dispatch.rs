@@ -8,7 +8,7 @@ use crate::{
 };
 use halite_hal::{Element, Result, Tensor};
 use halite_kernels::{
-    linear::Activations,
+    linear::{Activations, Quantized},
     moe::{DispatchArgs, LocalExperts},
 };
 
@@ -29,8 +29,8 @@ pub(super) fn dispatch(cpu: &Cpu, args: &DispatchArgs<'_, Cpu>) -> Result<()> {
             }))
         }
         (
-            Activations::Int8PerToken { q, scales },
-            Activations::Int8PerToken { q: rows, scales: row_scales },
+            Activations::Quantized(Quantized { q, scales, .. }),
+            Activations::Quantized(Quantized { q: rows, scales: row_scales, .. }),
         ) => {
             let (from, mut to) = (read::<f32>(scales)?, write::<f32>(row_scales)?);
             let (from, to) = (from.data(), to.data());

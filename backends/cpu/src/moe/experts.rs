@@ -114,7 +114,7 @@ pub(super) fn run(cpu: &Cpu, stream: &mut CpuStream, args: &ExpertsArgs<'_, Cpu>
     let x = Activations::Float(args.x);
     let quantised = plan.quantised.as_ref().map(|memory| RowMemory::part(&memory.activations(), 0..tokens));
     let quantised = quantised.transpose()?;
-    if let Some(RowMemory::Int8 { q, scales }) = &quantised {
+    if let Some(RowMemory::Quantized { q, scales, .. }) = &quantised {
         let quantize = QuantizeSpec::new(spec.dtype);
         let args = QuantizeArgs::new(&quantize, args.x, q, scales);
         cpu.quantize(stream, args.check()?)?;

@@ -31,9 +31,11 @@ pub(super) fn row_memory(
 ) -> Result<RowMemory> {
     Ok(match format {
         ActivationFormat::Float(dtype) => RowMemory::Float(Tensor::new(cpu, dtype, &[rows, columns])?),
-        _ => RowMemory::Int8 {
+        _ => RowMemory::Quantized {
             q: Tensor::new(cpu, DType::I8, &[rows, columns])?,
             scales: Tensor::new(cpu, DType::F32, &[rows])?,
+            zero_points: None,
+            outliers: None,
         },
     })
 }
@@ -133,19 +135,17 @@ impl Run<'_> {
                 let args = ActivationArgs { spec: &spec, x: &first, out: ActivationOut::Float(out) };
                 cpu.activation(stream, args.check()?)?;
             }
-            (Some(spec), RowMemory::Int8 { q, scales }) => {
+            (Some(spec), RowMemory::Quantized { q, scales, .. }) => {
                 let (quantize, out) = (&QuantizeSpec::INT8_PER_TOKEN, QuantizeOut::new(q, scales));
                 let out = ActivationOut::Quantized { spec: quantize, out };
                 cpu.activation(stream, ActivationArgs { spec: &spec, x: &first, out }.check()?)?;
             }
-            (None, RowMemory::Int8 { q, scales }) => {
+            (None, RowMemory::Quantized { q, scales, .. }) => {
                 let quantize = QuantizeSpec::new(dtype);
                 let args = QuantizeArgs::new(&quantize, &first, q, scales);
                 cpu.quantize(stream, args.check()?)?;
             }
             (None, RowMemory::Float(_)) => {}
-            // A plan has the two forms above.
-            (_, other) => return Err(crate::unsupported("moe", "this form of rows", other)),
         }
         let x = &between.activations();
         let (down, bias) = (weights.down, weights.down_bias);

@@ -71,7 +71,7 @@ impl Scales {
     fn of(format: ActivationFormat, columns: usize) -> Option<Self> {
         match format {
             ActivationFormat::Int8PerTensor | ActivationFormat::AsymmetricPerTensor(_) => Some(Scales::All),
-            ActivationFormat::Int8PerGroup { size } => Some(Scales::Symmetric { group: size }),
+            ActivationFormat::Int8PerGroup { group_size } => Some(Scales::Symmetric { group: group_size }),
             ActivationFormat::Int8PerToken => Some(Scales::Symmetric { group: columns.max(1) }),
             ActivationFormat::AsymmetricPerToken(_) => Some(Scales::Asymmetric),
             _ => None,
@@ -213,8 +213,8 @@ mod tests {
             (ActivationFormat::Int8PerToken, 1, group(1), 0),
             (ActivationFormat::Int8PerToken, 4096, group(4096), 0),
             // The last group may be shorter than its size, and the only one too.
-            (ActivationFormat::Int8PerGroup { size: 64 }, 1, group(64), 0),
-            (ActivationFormat::Int8PerGroup { size: 64 }, 4096, group(64), 0),
+            (ActivationFormat::Int8PerGroup { group_size: 64 }, 1, group(64), 0),
+            (ActivationFormat::Int8PerGroup { group_size: 64 }, 4096, group(64), 0),
             (ActivationFormat::Int8PerTensor, 4096, Some(Scales::All), 0),
             (ActivationFormat::AsymmetricPerTensor(DType::I8), 4096, Some(Scales::All), 0),
             (ActivationFormat::AsymmetricPerTensor(DType::U8), 4096, Some(Scales::All), 0x80),
@@ -248,7 +248,7 @@ mod tests {
         ] {
             for (format, expected) in [
                 (ActivationFormat::Int8PerToken, symmetric),
-                (ActivationFormat::Int8PerGroup { size: 64 }, symmetric),
+                (ActivationFormat::Int8PerGroup { group_size: 64 }, symmetric),
                 (ActivationFormat::Int8PerTensor, others),
                 (ActivationFormat::AsymmetricPerToken(DType::U8), others),
                 (ActivationFormat::AsymmetricPerTensor(DType::I8), others),

@@ -42,7 +42,7 @@ pub(super) fn floats<B: Backend>(device: &B) -> Verdict {
         ("x", args(Activations::Float(&wide.view), &out.view)),
         ("x", args(Activations::Float(&half.view), &out.view)),
         ("x", args(Activations::Float(&x.view.narrow(0, 0..1)?), &out.view)),
-        ("x", args(Activations::Int8PerToken { q: &q.view, scales: &scales.view }, &out.view)),
+        ("x", args(Activations::int8_per_token(&q.view, &scales.view), &out.view)),
         ("out", args(float(), &flat.view)),
         ("out", args(float(), &wide.view)),
         ("out", args(float(), &half_out.view)),
@@ -78,7 +78,7 @@ pub(super) fn int8<B: Backend>(device: &B) -> Verdict {
     );
     let (out, float_out, bias) =
         (tensor(DType::I32, &[2, 4])?, tensor(DType::F32, &[2, 4])?, tensor(DType::F32, &[4])?);
-    let int8 = |q, scales| Activations::Int8PerToken { q, scales };
+    let int8 = |q, scales| Activations::int8_per_token(q, scales);
     let plain = || LinearArgs::<B> {
         x: int8(&q.view, &scales.view),
         weights: &bare,
@@ -111,7 +111,8 @@ pub(super) fn quantized<B: Backend>(device: &B) -> Verdict {
         return unsupported("linear", device.linear_pack(stream, weights.check(&spec)?));
     }
     let packed = device.linear_pack(stream, weights.check(&spec)?)?;
-    let groups = LinearSpec::w8a8(40, 4).with_activation_format(ActivationFormat::Int8PerGroup { size: 32 });
+    let groups =
+        LinearSpec::w8a8(40, 4).with_activation_format(ActivationFormat::Int8PerGroup { group_size: 32 });
     if denied(device.linear_supports(&groups)) {
         return unsupported("linear", device.linear_pack(stream, plain.check(&groups)?));
     }
@@ -134,7 +135,6 @@ pub(super) fn quantized<B: Backend>(device: &B) -> Verdict {
     let bare = |q, scales| Quantized::new(q, scales);
     args(&packed, right).check()?;
     args(&grouped, bare(&signed.view, &group_scales.view)).check()?;
-    let per_token = Activations::Int8PerToken { q: &signed.view, scales: &scales.view };
     for (argument, args) in [
         ("q", args(&packed, of_q(&signed.view, &scales.view))),
         ("scales", args(&packed, of_q(&q.view, &group_scales.view))),
@@ -147,7 +147,6 @@ pub(super) fn quantized<B: Backend>(device: &B) -> Verdict {
         ("scales", args(&grouped, bare(&signed.view, &scales.view))),
         ("zero_points", args(&grouped, bare(&signed.view, &group_scales.view).with_zero_points(&zeros.view))),
         ("outliers", args(&grouped, bare(&signed.view, &group_scales.view).with_outliers(&outliers.view))),
-        ("x", LinearArgs { x: per_token, ..args(&packed, right) }),
     ] {
         refused("linear", argument, args.check())?;
     }

@@ -10,7 +10,7 @@ use halite_kernels::{
 pub(super) fn specs() -> Verdict {
     let float = |k, n| LinearSpec::float(k, n, WeightFormat::F32);
     let int8 = |format| LinearSpec::w8a8(3, 2).with_activation_format(format);
-    let group = |group| LinearSpec::w8a8(64, 2).with_weights(WeightFormat::Int8PerGroup { group });
+    let group = |group_size| LinearSpec::w8a8(64, 2).with_weights(WeightFormat::Int8PerGroup { group_size });
     let activations = |format| group(96).with_activation_format(format);
     let mut reversed = LinearSpec::w8a8(3, 2);
     reversed.weights = WeightFormat::F32;
@@ -19,11 +19,11 @@ pub(super) fn specs() -> Verdict {
     for (argument, spec) in [
         ("in_features", float(0, 2)),
         ("out_features", float(3, 0)),
-        ("group", group(0)),
-        ("group", group(24)),
+        ("group_size", group(0)),
+        ("group_size", group(24)),
         ("in_features", float(40, 2).with_weights(WeightFormat::Q4_0)),
         ("in_features", float(128, 2).with_weights(WeightFormat::Q4K)),
-        ("activations", activations(ActivationFormat::Int8PerGroup { size: 64 })),
+        ("activations", activations(ActivationFormat::Int8PerGroup { group_size: 64 })),
         ("activations", activations(ActivationFormat::AsymmetricPerToken(DType::I8))),
         ("outliers", group(32).with_outliers(65, DType::F32)),
         ("output", group(32).with_outliers(1, DType::F32).with_output(DType::I32)),
@@ -36,10 +36,10 @@ pub(super) fn specs() -> Verdict {
         // 127 · 127 and 255 · 128 leave i32 beyond these.
         ("in_features", LinearSpec::w8a8(133_144, 2)),
         ("output", float(3, 2).with_output(DType::I32)),
-        ("activations", int8(ActivationFormat::Int8PerGroup { size: 0 })),
-        ("activations", int8(ActivationFormat::Int8PerGroup { size: 33 })),
+        ("activations", int8(ActivationFormat::Int8PerGroup { group_size: 0 })),
+        ("activations", int8(ActivationFormat::Int8PerGroup { group_size: 33 })),
         ("activations", int8(ActivationFormat::AsymmetricPerToken(DType::F32))),
-        ("output", int8(ActivationFormat::Int8PerGroup { size: 32 }).with_output(DType::I32)),
+        ("output", int8(ActivationFormat::Int8PerGroup { group_size: 32 }).with_output(DType::I32)),
         ("in_features", {
             let mut spec = int8(ActivationFormat::AsymmetricPerTensor(DType::I8));
             spec.in_features = 65_794;

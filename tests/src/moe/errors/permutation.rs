@@ -3,7 +3,7 @@
 use crate::{case::Verdict, judge::refused};
 use halite_kernels::{
     Backend, DType, Tensor,
-    linear::Activations,
+    linear::{Activations, Quantized},
     moe::{CombineArgs, DispatchArgs, LocalExperts},
 };
 
@@ -30,7 +30,8 @@ pub(super) fn args<B: Backend>(device: &B) -> Verdict {
         places: &places,
     };
     args().check()?;
-    let int8 = |q, scales| Activations::Int8PerToken { q, scales };
+    let int8 = |q, scales| Activations::int8_per_token(q, scales);
+    let zeros = |q, scales| Activations::Quantized(Quantized::new(q, scales).with_zero_points(&ids));
     for (argument, args) in [
         ("count", DispatchArgs { local: LocalExperts::all(0), ..args() }),
         ("first + count", DispatchArgs { local: LocalExperts::range(usize::MAX, 4), ..args() }),
@@ -40,6 +41,7 @@ pub(super) fn args<B: Backend>(device: &B) -> Verdict {
         ("x", DispatchArgs { x: Activations::Float(&ids), ..args() }),
         ("x", DispatchArgs { x: Activations::Float(&rows), ..args() }),
         ("x scales", DispatchArgs { x: int8(&q, &row_scales), ..args() }),
+        ("x", DispatchArgs { x: zeros(&q, &scales), rows: int8(&q_rows, &row_scales), ..args() }),
         ("rows", DispatchArgs { x: int8(&q, &scales), ..args() }),
         ("rows", DispatchArgs { rows: Activations::Float(&few), ..args() }),
         ("rows", DispatchArgs { rows: Activations::Float(&half_rows), ..args() }),

@@ -35,8 +35,11 @@ impl Rows {
             }
             _ => {
                 for row in &mut self.all {
-                    let size =
-                        if let ActivationFormat::Int8PerGroup { size } = format { size } else { row.len() };
+                    let size = if let ActivationFormat::Int8PerGroup { group_size } = format {
+                        group_size
+                    } else {
+                        row.len()
+                    };
                     let parts =
                         row.chunks(size.max(1)).flat_map(|part| through_integers(part, format, known));
                     *row = parts.collect();

@@ -23,7 +23,7 @@ pub(crate) fn has(spec: &LinearSpec) -> bool {
 impl Exact {
     pub(crate) fn read_group_wise(&self, host: HostWeights<'_>, spec: &LinearSpec) -> Weights {
         let (rows, k) = (spec.weight_rows(), spec.in_features);
-        let group = host.format().group(k).unwrap_or(k).min(k);
+        let group = host.format().group_size(k).unwrap_or(k).min(k);
         let mut weights = Weights { rows, k, group, q: Vec::new(), scales: Vec::new(), mins: Vec::new() };
         let mut room = vec![0; group];
         for row in 0..rows {
@@ -94,8 +94,11 @@ impl Exact {
         if self.has(Fault::LinearRowScaleMissing) {
             scales.fill(1.0);
         }
-        let group =
-            if let ActivationFormat::Int8PerGroup { size } = spec.activations { Some(size) } else { None };
+        let group = if let ActivationFormat::Int8PerGroup { group_size } = spec.activations {
+            Some(group_size)
+        } else {
+            None
+        };
         let mut x = x.outliers.map(read).unwrap_or_default();
         if self.has(Fault::LinearNoOutliers) {
             x.fill(0.0);
@@ -131,7 +134,7 @@ pub(crate) fn save(weights: &Weights) -> Vec<u8> {
 /// Bytes of [`save`].
 pub(crate) fn saved_len(spec: &LinearSpec) -> usize {
     let (rows, k) = (spec.weight_rows(), spec.in_features);
-    let groups = rows.saturating_mul(k.div_ceil(spec.weights.group(k).unwrap_or(k)));
+    let groups = rows.saturating_mul(k.div_ceil(spec.weights.group_size(k).unwrap_or(k)));
     let factors = if spec.weights.offset() == GroupOffset::Min { 2 } else { 1 };
     rows.saturating_mul(k).saturating_add(groups.saturating_mul(factors)).saturating_mul(8)
 }
@@ -139,7 +142,7 @@ pub(crate) fn saved_len(spec: &LinearSpec) -> usize {
 /// Takes back what [`save`] gave.
 pub(crate) fn restore(spec: &LinearSpec, saved: &[u8]) -> Weights {
     let (rows, k) = (spec.weight_rows(), spec.in_features);
-    let group = spec.weights.group(k).unwrap_or(k).min(k);
+    let group = spec.weights.group_size(k).unwrap_or(k).min(k);
     let numbers = saved.chunks_exact(8).map(|bytes| f64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
     let mut numbers = numbers.collect::<Vec<_>>();
     let mut factors = numbers.split_off(rows * k);
