@@ -6,20 +6,20 @@
 //!
 //! | family | what it does |
 //! |---|---|
-//! | [`attention`] | attention over a paged KV cache: prefill, chunks and decode in one call |
-//! | [`linear`] | matrix products with packed weights: F32, F16, BF16, INT8, 4 bits |
+//! | [`attention`] | attention over a paged KV cache: prefill, chunks and decode in one call; partial results |
+//! | [`linear`] | matrix products with packed weights: F32, F16, BF16, INT8, 4 bits; low-rank adapters |
 //! | [`mla`] | multi-head latent attention, absorbed and expanded |
 //! | [`quantize`] | rows to I8 and U8, per token, tensor or group; smoothed, rotated, outliers apart |
-//! | [`norm`] | RMS and layer norm, with residual and quantisation fused |
+//! | [`norm`] | RMS and layer norm, with a residual before or after, and quantised results |
 //! | [`rope`] | rotary position embedding, also on the way to the cache |
-//! | [`activation`] | SiLU, GELU and their gated forms |
+//! | [`activation`] | SiLU, GELU, ReLU, clamped SwiGLU, gated or plain, and quantised results |
 //! | [`embedding`] | table look-up by token id; pooling, L2 normalising |
 //! | [`cache`] | the paged KV cache: write by slot, copy, swap, import, export |
 //! | [`collectives`] | all-reduce, reduce-scatter, all-gather, all-to-all between ranks |
 //! | [`logits`] | penalties, biases and grammar masks on logits |
 //! | [`grouped`] | rows sorted into groups, each multiplied with weights of its own |
 //! | [`moe`] | mixture of experts: routing, the permutation to experts and back, whole layers |
-//! | [`sampling`] | greedy and seeded sampling, log-probabilities |
+//! | [`sampling`] | greedy and seeded sampling, distributions, log-probabilities, verification of drafts |
 //! | [`top_k`] | the greatest or least elements of each row |
 //!
 //! Shapes are written `[rows, columns]`, outermost first; sizes and lengths are counted in elements unless a unit is
