@@ -91,6 +91,17 @@ impl Check {
         found.map_or(Ok(()), |found| Err(self.wrong(argument, expected, format!("{found:?}"))))
     }
 
+    /// The same, where what was got is said in words.
+    pub(crate) fn holds(
+        self,
+        condition: bool,
+        argument: &'static str,
+        expected: impl Into<String>,
+        got: impl Into<String>,
+    ) -> Result<()> {
+        if condition { Ok(()) } else { Err(self.wrong(argument, expected, got)) }
+    }
+
     /// At most `limit`.
     pub(crate) fn limit(self, argument: &'static str, got: usize, limit: usize) -> Result<()> {
         if got <= limit {

@@ -112,7 +112,8 @@ impl<D: Device> RowTensors<'_, D> {
             AttentionOut::State(state) => {
                 state.check(check, STATE_OUT, dims)?;
                 let untold = self.log_sum_exp.is_none();
-                check.that(untold, "log_sum_exp", "no tensor beside a state", self.log_sum_exp)?;
+                let got = if untold { "no tensor" } else { "a tensor" };
+                check.holds(untold, "log_sum_exp", "no tensor beside a state", got)?;
                 state.tensors(STATE_OUT)
             }
         };
@@ -124,7 +125,10 @@ impl<D: Device> RowTensors<'_, D> {
             (out, sinks, given) => {
                 let expected = match out {
                     AttentionOut::State(_) => "no tensor beside a state".to_owned(),
-                    AttentionOut::Normalised(_) => format!("what {sinks:?} needs"),
+                    AttentionOut::Normalised(_) if sinks == Sinks::None => {
+                        "no tensor, since the spec has no sinks (`AttentionSpec::with_sinks`)".to_owned()
+                    }
+                    AttentionOut::Normalised(_) => format!("a tensor, since the spec has {sinks:?} sinks"),
                 };
                 return Err(check.wrong("sinks", expected, given.map_or("no tensor", |_| "a tensor")));
             }

@@ -54,7 +54,8 @@ pub struct AttentionStep<'a> {
 }
 
 impl AttentionStep<'_> {
-    /// Checks lengths and ids against the plan.
+    /// Checks lengths and ids against the plan. It borrows the plan that `attention_update` then changes: check into a
+    /// `let` first.
     ///
     /// # Errors
     /// More tokens, sequences or blocks than planned, lengths that do not ascend, ranges beyond a sequence or cut within a

@@ -99,8 +99,9 @@ impl<'a, D: Device> QuantizeOut<'a, D> {
         let scale_dims = spec.output.scale_dims_of(rows, columns);
         check.tensor("scales", self.scales, DType::F32, &scale_dims)?;
         let given = |argument, given: bool, expected: bool| {
-            let text = if expected { "a tensor" } else { "none for this specification" };
-            check.that(given == expected, argument, text, spec)
+            let tensor = |there| if there { "a tensor" } else { "no tensor" };
+            let text = format!("{} for {spec:?}", tensor(expected));
+            check.holds(given == expected, argument, text, tensor(given))
         };
         given("zero_points", self.zero_points.is_some(), spec.output.has_zero_points())?;
         if let Some(zero_points) = self.zero_points {

@@ -1,4 +1,4 @@
-//! Log-probabilities of given tokens, the highest of each row, and those of all tokens.
+//! Log-probabilities of given tokens, the highest of each row, and those of all tokens: the log-softmax.
 
 use super::CHECK;
 use crate::Checked;
@@ -20,6 +20,7 @@ pub struct LogProbArgs<'a, D: Device> {
     pub top: Option<TopLogProbs<'a, D>>,
     /// F32 `[rows, vocabulary]`, where it is wanted: the log-softmax of the logits, every token's log-probability by the
     /// same formula. Apart from the logits.
+    #[doc(alias = "log_softmax")]
     pub all: Option<&'a Tensor<D>>,
 }
 

@@ -212,7 +212,7 @@ pub trait Sampling: Device {
     /// The device's.
     fn verify(&self, stream: &mut Self::Stream, args: Checked<VerifyArgs<'_, Self>>) -> Result<()>;
 
-    /// Log-probabilities of given tokens, and the highest of each row.
+    /// Log-probabilities of given tokens, the highest of each row, and the log-softmax of whole rows.
     ///
     /// # Errors
     /// The device's.

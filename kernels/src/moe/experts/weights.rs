@@ -182,8 +182,12 @@ impl<'a, D: Device> LayerInputs<'a, D> {
             ("zero points", self.zero_points, zeros, DType::I32, &[count]),
             ("outlier columns", self.outlier_columns, columns > 0, DType::I32, &[count, columns]),
         ] {
-            let text = if expected { what.to_owned() } else { format!("no {what}") };
-            CHECK.that(tensor.is_some() == expected, name, text, &quantize)?;
+            let some = |there| if there { what.to_owned() } else { format!("no {what}") };
+            let text = match &quantize {
+                Some(spec) => format!("{} for rows quantised by {spec:?}", some(expected)),
+                None => format!("{} for rows that are not quantised here", some(expected)),
+            };
+            CHECK.holds(tensor.is_some() == expected, name, text, some(tensor.is_some()))?;
             if let Some(tensor) = tensor {
                 CHECK.tensor(name, tensor, dtype, dims)?;
             }
