@@ -186,6 +186,8 @@ fn busy<B: Backend>(device: &B) -> Verdict {
     let dims = [rows, columns];
     let stream = &mut device.stream()?;
     let out = Guarded::<B>::output(stream, DType::F32, &dims, Layout::Dense)?;
+    // Its poison comes before what the others write: streams are ordered by nothing else.
+    stream.submit()?.wait()?;
     let spec = ActivationSpec::new(Activation::Silu);
     let work = |value: f32| -> Verdict {
         let stream = &mut device.stream()?;

@@ -1,0 +1,165 @@
+//! Device memory: small allocations are ranges of slabs, large ones have a buffer of their own.
+//!
+//! A dispatch binds whole slabs, so a step's few hundred dispatches share a handful of bind groups (`bindings`), and a
+//! tensor's place in its slab is a number in the immediates.
+
+use crate::{bindings::Bindings, failure::caught};
+use halite_hal::{Error, Result, Storage};
+use std::{
+    fmt,
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Bytes of a slab: below the 128 MiB that every adapter binds, and few enough that an idle device holds little.
+const SLAB: u64 = 32 << 20;
+/// Allocations from this size on have a buffer of their own.
+const LARGE: u64 = 8 << 20;
+/// Allocations begin at multiples of this: what bindings need on every adapter, and whole vectors of shaders.
+pub(crate) const ALIGNMENT: u64 = 256;
+
+/// A counted handle to device memory.
+#[derive(Clone)]
+pub struct WgpuBuffer(Arc<Allocation>);
+
+struct Allocation {
+    memory: Arc<Memory>,
+    backing: Arc<Backing>,
+    /// In the backing's bytes: what was asked for.
+    start: u64,
+    len: u64,
+}
+
+/// One buffer of the driver's.
+pub(crate) struct Backing {
+    /// Distinct for every buffer that there ever was, unlike the driver's addresses.
+    pub(crate) id: u64,
+    pub(crate) buffer: wgpu::Buffer,
+}
+
+/// All memory of a device.
+pub(crate) struct Memory {
+    device: wgpu::Device,
+    name: String,
+    slabs: Mutex<Vec<Slab>>,
+    next_id: AtomicU64,
+    pub(crate) bindings: Bindings,
+}
+
+struct Slab {
+    backing: Arc<Backing>,
+    /// Ascending, none touching the next.
+    free: Vec<Range<u64>>,
+}
+
+impl Memory {
+    pub(crate) fn new(device: wgpu::Device, name: String) -> Self {
+        let bindings = Bindings::new(device.clone());
+        Memory { device, name, slabs: Mutex::default(), next_id: AtomicU64::new(0), bindings }
+    }
+
+    pub(crate) fn alloc(self: &Arc<Self>, len: u64) -> Result<WgpuBuffer> {
+        // Nothing can be bound that has no bytes, and shaders touch whole words.
+        let size = len.max(1).checked_next_multiple_of(ALIGNMENT).ok_or_else(|| self.no_room(len))?;
+        let (backing, start) =
+            if size >= LARGE { (self.backing(size, len)?, 0) } else { self.of_a_slab(size, len)? };
+        Ok(WgpuBuffer(Arc::new(Allocation { memory: self.clone(), backing, start, len })))
+    }
+
+    fn of_a_slab(&self, size: u64, asked: u64) -> Result<(Arc<Backing>, u64)> {
+        let mut slabs = self.slabs();
+        for slab in slabs.iter_mut() {
+            if let Some(place) = slab.free.iter().position(|free| free.end - free.start >= size) {
+                let free = &mut slab.free[place];
+                let start = free.start;
+                free.start += size;
+                if free.is_empty() {
+                    slab.free.remove(place);
+                }
+                return Ok((slab.backing.clone(), start));
+            }
+        }
+        let backing = self.backing(SLAB, asked)?;
+        slabs.push(Slab { backing: backing.clone(), free: vec![size..SLAB] });
+        Ok((backing, 0))
+    }
+
+    fn give_back(&self, backing: &Arc<Backing>, start: u64, len: u64) {
+        let mut slabs = self.slabs();
+        let Some(slab) = slabs.iter_mut().find(|slab| slab.backing.id == backing.id) else {
+            drop(slabs);
+            // A buffer of its own: bind groups would keep it alive.
+            return self.bindings.forget(backing.id);
+        };
+        let size = len.max(1).next_multiple_of(ALIGNMENT);
+        let mut place = slab.free.partition_point(|free| free.end <= start);
+        slab.free.insert(place, start..start + size);
+        for joined in [place + 1, place] {
+            if joined > 0 && joined < slab.free.len() && slab.free[joined - 1].end == slab.free[joined].start
+            {
+                slab.free[joined - 1].end = slab.free[joined].end;
+                slab.free.remove(joined);
+                place = joined - 1;
+            }
+        }
+        debug_assert!(slab.free[place].end <= SLAB);
+    }
+
+    fn backing(&self, size: u64, asked: u64) -> Result<Arc<Backing>> {
+        let no_room = || self.no_room(asked);
+        if size > self.device.limits().max_buffer_size {
+            return Err(no_room());
+        }
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        let buffer =
+            caught(&self.device, || self.device.create_buffer(&descriptor)).map_err(|_| no_room())?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Backing { id, buffer }))
+    }
+
+    fn no_room(&self, requested: u64) -> Error {
+        Error::OutOfMemory { device: self.name.clone(), requested }
+    }
+
+    fn slabs(&self) -> MutexGuard<'_, Vec<Slab>> {
+        // The lists are whole between any two statements, so a panic elsewhere leaves them usable.
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        self.memory.give_back(&self.backing, self.start, self.len);
+    }
+}
+
+impl WgpuBuffer {
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.0.backing
+    }
+
+    /// Where the allocation begins in its backing, in bytes.
+    pub(crate) fn start(&self) -> u64 {
+        self.0.start
+    }
+}
+
+impl Storage for WgpuBuffer {
+    fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for WgpuBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WgpuBuffer({} bytes)", self.0.len)
+    }
+}

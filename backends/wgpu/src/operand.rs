@@ -1,0 +1,63 @@
+//! A tensor as a dispatch binds it.
+
+use crate::{
+    bindings::Window,
+    device::Wgpu,
+    memory::{ALIGNMENT, WgpuBuffer},
+};
+use halite_hal::{DType, Error, Result, Tensor};
+use std::ops::Range;
+
+/// Part of a buffer that a kernel reads or writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Operand {
+    pub(crate) buffer: WgpuBuffer,
+    pub(crate) dtype: DType,
+    /// Bytes of the buffer that may be touched.
+    range: Range<u64>,
+}
+
+impl Operand {
+    /// All that a tensor may touch.
+    pub(crate) fn tensor(tensor: &Tensor<Wgpu>) -> Self {
+        Operand { buffer: tensor.buffer().clone(), dtype: tensor.dtype(), range: tensor.byte_range() }
+    }
+
+    /// Bytes of a buffer, as elements of a type.
+    pub(crate) fn bytes(buffer: &WgpuBuffer, range: Range<u64>, dtype: DType) -> Self {
+        Operand { buffer: buffer.clone(), dtype, range }
+    }
+
+    /// Part of it, in bytes from its beginning.
+    pub(crate) fn part(&self, range: Range<u64>) -> Self {
+        let start = self.range.start;
+        Operand { range: start + range.start..start + range.end, ..self.clone() }
+    }
+
+    /// The same bytes as elements of another type.
+    pub(crate) fn as_type(self, dtype: DType) -> Self {
+        Operand { dtype, ..self }
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// What is bound, and the bytes from there to the operand's beginning. A buffer that can be bound whole is; of a
+    /// larger one only what is touched.
+    pub(crate) fn window(&self, largest: u64, name: &'static str) -> Result<(Window<'_>, u64)> {
+        let backing = self.buffer.backing();
+        let start = self.buffer.start() + self.range.start;
+        let whole = backing.buffer.size();
+        if whole <= largest {
+            return Ok((Window { backing, offset: 0, size: whole }, start));
+        }
+        let offset = start / ALIGNMENT * ALIGNMENT;
+        let size = (self.buffer.start() + self.range.end).next_multiple_of(4).max(offset + 4) - offset;
+        if size > largest {
+            return Err(Error::Limit { operator: "wgpu", argument: name, got: size, limit: largest });
+        }
+        Ok((Window { backing, offset, size }, start - offset))
+    }
+}

@@ -1,0 +1,68 @@
+//! What stands for operators that this backend does not have yet: it says so, and no value of it can exist.
+
+use crate::device::NAME;
+use halite_hal::Error;
+use halite_kernels::{
+    attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
+    cache::{KvCacheInfo, KvSpec, SlotPlan},
+    collectives::CommunicatorInfo,
+    embedding::{PoolingPlan, PoolingSpec},
+    linear::{LinearSpec, LoraPlan, LoraSpec},
+    logits::{LogitsCapacity, LogitsPlan, LogitsSpec},
+    mla::{MlaPlan, MlaSpec},
+    moe::{ExpertsSpec, MoePlan},
+    rope::{RopePlan, RopeSpec},
+    sampling::{SamplingPlan, SamplingSpec, VerifyCapacity, VerifyPlan},
+};
+
+pub(crate) const REASON: &str = "not built on wgpu yet";
+
+/// A plan, a cache or weights of an operator that there is not.
+#[derive(Clone, Debug)]
+pub enum Unbuilt {}
+
+pub(crate) fn unbuilt(operator: &'static str) -> Error {
+    Error::Unsupported {
+        operator,
+        backend: NAME.to_owned(),
+        reason: REASON.to_owned(),
+        spec: "anything".to_owned(),
+    }
+}
+
+macro_rules! stands_for {
+    ($($contract:ident { $($method:ident: $type:ty),* })*) => {$(
+        impl $contract for Unbuilt {
+            $(fn $method(&self) -> $type {
+                match *self {}
+            })*
+        }
+    )*};
+}
+
+stands_for! {
+    AttentionPlan { spec: &AttentionSpec, capacity: &AttentionCapacity, tokens: usize }
+    MlaPlan { mla: &MlaSpec }
+    KvCacheInfo { spec: &KvSpec, blocks: usize }
+    SlotPlan { max_tokens: usize, cache_slots: usize, tokens: usize }
+    CommunicatorInfo { rank: usize, ranks: usize }
+    PoolingPlan { spec: &PoolingSpec, max_sequences: usize, max_tokens: usize, sequences: usize, tokens: usize }
+    LoraPlan { spec: &LoraSpec, max_rows: usize, rows: usize, last_adapter: Option<usize> }
+    LogitsPlan { spec: &LogitsSpec, capacity: &LogitsCapacity, rows: usize }
+    MoePlan { spec: &ExpertsSpec, max_tokens: usize }
+    RopePlan { spec: &RopeSpec, max_tokens: usize, tokens: usize }
+    SamplingPlan { spec: &SamplingSpec, max_rows: usize, rows: usize }
+    VerifyPlan { spec: &SamplingSpec, capacity: &VerifyCapacity, requests: usize, drafts: usize }
+}
+
+impl AsRef<LinearSpec> for Unbuilt {
+    fn as_ref(&self) -> &LinearSpec {
+        match *self {}
+    }
+}
+
+impl AsRef<MlaSpec> for Unbuilt {
+    fn as_ref(&self) -> &MlaSpec {
+        match *self {}
+    }
+}
