@@ -10,6 +10,7 @@
 //! | [`poison`] | memory full of poison round every tensor |
 //! | [`random`] | the generator of random cases |
 //! | [`judge`] | comparisons |
+//! | [`onnx`] | node tests of ONNX, published by others |
 //! | [`Report`] | what a backend runs, how near it comes to its bounds, and what is wrong |
 //! | [`invariance`] | batch invariance, for backends that claim it |
 //!
@@ -68,6 +69,7 @@ mod macros;
 mod mla;
 mod moe;
 mod norm;
+pub mod onnx;
 pub mod oracle;
 pub mod poison;
 mod quantize;

@@ -1,23 +1,23 @@
 //! Reading a fixture: safetensors, by its published format.
 
-use halite_parity::Fault;
+use crate::Fault;
 use serde_json::Value;
 use std::{fs, path::Path};
 
 /// One tensor.
 #[derive(Clone, Debug)]
-pub(crate) struct Array {
-    pub(crate) dims: Vec<usize>,
-    pub(crate) values: Vec<f64>,
+pub(super) struct Array {
+    pub(super) dims: Vec<usize>,
+    pub(super) values: Vec<f64>,
 }
 
 impl Array {
-    pub(crate) fn floats(&self) -> Vec<f32> {
+    pub(super) fn floats(&self) -> Vec<f32> {
         self.values.iter().map(|&x| x as f32).collect()
     }
 
     /// The same elements with dimension `axis` innermost, so that rows along it are contiguous.
-    pub(crate) fn innermost(&self, axis: usize) -> Array {
+    pub(super) fn innermost(&self, axis: usize) -> Array {
         let (along, inner) = (self.dims[axis], self.dims[axis + 1..].iter().product::<usize>());
         let outer = self.dims[..axis].iter().product::<usize>();
         let rows = (0..outer * inner).flat_map(|row| {
@@ -31,19 +31,19 @@ impl Array {
     }
 
     /// Where dimension `axis` and those within it begin and end: (outer elements, inner elements).
-    pub(crate) fn split(&self, axis: usize) -> (usize, usize) {
+    pub(super) fn split(&self, axis: usize) -> (usize, usize) {
         (self.dims[..axis].iter().product(), self.dims[axis..].iter().product())
     }
 }
 
 /// One node test.
 #[derive(Debug)]
-pub(crate) struct Fixture {
-    pub(crate) name: String,
+pub(super) struct Fixture {
+    pub(super) name: String,
     /// The ONNX operator.
-    pub(crate) op: String,
+    pub(super) op: String,
     /// The version of ONNX's operators that it was made for; 0 where it does not say.
-    pub(crate) opset: u64,
+    pub(super) opset: u64,
     header: Value,
     attributes: Value,
     data: Vec<u8>,
@@ -54,7 +54,7 @@ fn wrong(name: &str, what: &str) -> Fault {
 }
 
 impl Fixture {
-    pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
+    pub(super) fn open(path: &Path) -> Result<Self, Fault> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = fs::read(path).map_err(|error| wrong(&name, &error.to_string()))?;
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| wrong(&name, "too short"))?;
@@ -72,27 +72,27 @@ impl Fixture {
     }
 
     /// An attribute as a number.
-    pub(crate) fn attribute(&self, name: &str) -> Option<f64> {
+    pub(super) fn attribute(&self, name: &str) -> Option<f64> {
         self.attributes[name].as_f64()
     }
 
     /// Whether there is such a tensor.
-    pub(crate) fn has(&self, tensor: &str) -> bool {
+    pub(super) fn has(&self, tensor: &str) -> bool {
         self.header.get(tensor).is_some()
     }
 
     /// A tensor's element type, as safetensors names it.
-    pub(crate) fn dtype(&self, tensor: &str) -> Option<&str> {
+    pub(super) fn dtype(&self, tensor: &str) -> Option<&str> {
         self.header[tensor]["dtype"].as_str()
     }
 
     /// A tensor's number of dimensions.
-    pub(crate) fn rank(&self, tensor: &str) -> Option<usize> {
+    pub(super) fn rank(&self, tensor: &str) -> Option<usize> {
         self.header[tensor]["shape"].as_array().map(Vec::len)
     }
 
     /// A tensor, by its name.
-    pub(crate) fn array(&self, tensor: &str) -> Result<Array, Fault> {
+    pub(super) fn array(&self, tensor: &str) -> Result<Array, Fault> {
         let entry = self.header.get(tensor).ok_or_else(|| wrong(&self.name, &format!("no {tensor}")))?;
         let numbers = |field: &str| -> Vec<usize> {
             let list = entry[field].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,17 +1,17 @@
 //! `Attention`: causal, and without a mask, where every query row sees every key.
 
-use crate::fixture::{Array, Fixture};
+use super::fixture::{Array, Fixture};
+use crate::{
+    Fault, Verdict,
+    judge::judge,
+    oracle::attention::{Sequence, attend},
+    tolerance::Bound,
+};
 use halite_hal::{Stream, Tensor};
 use halite_kernels::{
     Backend, DType,
     attention::{AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep, Mask},
     cache::{CacheWriteArgs, KvSpec, SlotMapping},
-};
-use halite_parity::{
-    Fault, Verdict,
-    judge::judge,
-    oracle::attention::{Sequence, attend},
-    tolerance::Bound,
 };
 
 const BLOCK: usize = 4;
@@ -138,7 +138,7 @@ impl Entry {
     }
 }
 
-pub(crate) fn oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn oracle(fixture: &Fixture) -> Verdict {
     for entry in Entry::all(fixture)? {
         let dims = [entry.y.tokens, entry.y.heads, entry.y.dim];
         judge(&fixture.name, &dims, &entry.y.values, &entry.expected())?;
@@ -146,7 +146,7 @@ pub(crate) fn oracle(fixture: &Fixture) -> Verdict {
     Ok(())
 }
 
-pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
     for entry in Entry::all(fixture)? {
         let kv = KvSpec::new(1, entry.k.heads, entry.k.dim)
@@ -208,7 +208,7 @@ pub(crate) fn device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
         };
         device.attention(stream, args.check()?)?;
         let got: Vec<f64> = out.to_vec::<f32>(stream)?.into_iter().map(f64::from).collect();
-        judge(&fixture.name, &dims, &got, &crate::around(&entry.y.values, &entry.expected()))?;
+        judge(&fixture.name, &dims, &got, &super::around(&entry.y.values, &entry.expected()))?;
     }
     Ok(())
 }

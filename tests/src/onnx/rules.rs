@@ -1,7 +1,7 @@
 //! What the contracts do not express: rules over operator, attributes, inputs and element types, each with its reason.
 //! Never over the names of files.
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
 
 /// A form of one operator that is not run.
 struct Rule {
@@ -111,7 +111,7 @@ const JUDGED: &[&str] = &[
 ];
 
 /// Why this fixture is not run, if it is not.
-pub(crate) fn excluded(fixture: &Fixture) -> Option<&'static str> {
+pub(super) fn excluded(fixture: &Fixture) -> Option<&'static str> {
     if !JUDGED.contains(&&*fixture.op) {
         return Some("no operator family computes this by itself");
     }

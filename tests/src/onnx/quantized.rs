@@ -1,6 +1,15 @@
 //! `MatMulInteger`, `QLinearMatMul` and `DynamicQuantizeLinear`.
 
-use crate::fixture::{Array, Fixture};
+use super::fixture::{Array, Fixture};
+use crate::{
+    Fault, Verdict,
+    judge::judge,
+    oracle::{
+        linear::{self, integers},
+        quantize,
+    },
+    tolerance::{Bound, U},
+};
 use halite_hal::{Stream, Tensor};
 use halite_kernels::{
     Backend, DType,
@@ -9,15 +18,6 @@ use halite_kernels::{
         WeightFormat,
     },
     quantize::{QuantizeArgs, QuantizeSpec},
-};
-use halite_parity::{
-    Fault, Verdict,
-    judge::judge,
-    oracle::{
-        linear::{self, integers},
-        quantize,
-    },
-    tolerance::{Bound, U},
 };
 
 /// One product of two matrices of integers.
@@ -161,11 +161,11 @@ fn bare(fixture: &Fixture) -> Result<Vec<Product>, Fault> {
     products(fixture, &inputs, DType::I32)
 }
 
-pub(crate) fn matmul_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn matmul_oracle(fixture: &Fixture) -> Verdict {
     against_oracle(fixture, &bare(fixture)?)
 }
 
-pub(crate) fn matmul_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn matmul_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     against_device(device, fixture, &bare(fixture)?)
 }
 
@@ -185,11 +185,11 @@ fn requantized(fixture: &Fixture) -> Result<Vec<Product>, Fault> {
     Ok(products)
 }
 
-pub(crate) fn requantized_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn requantized_oracle(fixture: &Fixture) -> Verdict {
     against_oracle(fixture, &requantized(fixture)?)
 }
 
-pub(crate) fn requantized_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn requantized_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     against_device(device, fixture, &requantized(fixture)?)
 }
 
@@ -203,13 +203,13 @@ fn judge_dynamic(fixture: &Fixture, q: &[f64], scale: f32, zero: i32) -> Verdict
     judge(&fixture.name, &[1], &[f64::from(zero)], &[theirs])
 }
 
-pub(crate) fn dynamic_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn dynamic_oracle(fixture: &Fixture) -> Verdict {
     let (q, scale, zero) = quantize::asymmetric_by_the_letter(&fixture.array("input.0")?.floats(), 0.0);
     let q: Vec<f64> = q.into_iter().map(f64::from).collect();
     judge_dynamic(fixture, &q, scale, zero)
 }
 
-pub(crate) fn dynamic_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn dynamic_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
     let x = fixture.array("input.0")?;
     let columns = x.dims.last().copied().unwrap_or(1);

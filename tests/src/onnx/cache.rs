@@ -1,15 +1,15 @@
 //! `TensorScatter`.
 
-use crate::fixture::Fixture;
+use super::fixture::Fixture;
+use crate::{Verdict, judge::same_bits, oracle};
 use halite_hal::{Pending, Tensor};
 use halite_kernels::{
     Backend, DType,
     cache::{BlockExport, BlockImport, CacheWriteArgs, KvSpec, SlotMapping},
 };
-use halite_parity::{Verdict, judge::same_bits, oracle};
 
 /// A cache of one block a batch entry; keys are the fixture's, values stay zero. The oracle's cache is asked too.
-pub(crate) fn scatter<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn scatter<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
     let [past, update] = [fixture.array("input.0")?, fixture.array("input.1")?];
     let (indices, present) = (fixture.array("input.2")?, fixture.array("output.0")?);

@@ -1,9 +1,10 @@
 //! `RMSNormalization`, `RotaryEmbedding`, `Softmax` and `TopK`.
 
-use crate::{
+use super::{
     around,
     fixture::{Array, Fixture},
 };
+use crate::{Fault, Verdict, judge::judge, oracle, tolerance::Bound};
 use halite_hal::Tensor;
 use halite_kernels::{
     Backend, DType,
@@ -12,7 +13,6 @@ use halite_kernels::{
     sampling::{ProbabilityArgs, SamplingParams, SamplingSpec, SamplingStep},
     top_k::{TopKArgs, TopKSpec},
 };
-use halite_parity::{Fault, Verdict, judge::judge, oracle, tolerance::Bound};
 
 /// `axis`, counted from the front.
 fn axis(fixture: &Fixture, rank: usize) -> usize {
@@ -32,13 +32,13 @@ fn rms_expected(fixture: &Fixture) -> Result<(Vec<Bound>, usize, f32), Fault> {
     Ok((rows.map(|y| y.rounded(DType::F32)).collect(), columns, eps))
 }
 
-pub(crate) fn rms_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn rms_oracle(fixture: &Fixture) -> Verdict {
     let (expected, _, _) = rms_expected(fixture)?;
     let y = fixture.array("output.0")?;
     judge(&fixture.name, &y.dims, &y.values, &expected)
 }
 
-pub(crate) fn rms_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn rms_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
     let (expected, columns, eps) = rms_expected(fixture)?;
     let (x, weight, y) = (fixture.array("input.0")?, fixture.array("input.1")?, fixture.array("output.0")?);
@@ -110,12 +110,12 @@ impl Rotary {
     }
 }
 
-pub(crate) fn rope_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn rope_oracle(fixture: &Fixture) -> Verdict {
     let rotary = Rotary::of(fixture)?;
     judge(&fixture.name, &rotary.dims, &rotary.y, &rotary.expected())
 }
 
-pub(crate) fn rope_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn rope_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let rotary = Rotary::of(fixture)?;
     let stream = &mut device.stream()?;
     let floats = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<_>>();
@@ -144,12 +144,12 @@ fn softmax(fixture: &Fixture) -> Result<(Array, Array, Vec<Bound>), Fault> {
     Ok((x, y, expected))
 }
 
-pub(crate) fn softmax_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn softmax_oracle(fixture: &Fixture) -> Verdict {
     let (_, y, expected) = softmax(fixture)?;
     judge(&fixture.name, &y.dims, &y.values, &expected)
 }
 
-pub(crate) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn softmax_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
     let (x, y, expected) = softmax(fixture)?;
     let columns = x.dims[x.dims.len() - 1];
@@ -180,7 +180,7 @@ fn exact(values: &[f64]) -> Vec<Bound> {
     values.iter().map(|&value| Bound::exact(value)).collect()
 }
 
-pub(crate) fn top_k_oracle(fixture: &Fixture) -> Verdict {
+pub(super) fn top_k_oracle(fixture: &Fixture) -> Verdict {
     let (spec, x, _, ids) = top_k(fixture)?;
     let columns = x.dims[x.dims.len() - 1];
     let ranked = x.values.chunks_exact(columns).flat_map(|row| {
@@ -189,7 +189,7 @@ pub(crate) fn top_k_oracle(fixture: &Fixture) -> Verdict {
     judge(&fixture.name, &ids.dims, &ids.values, &ranked.collect::<Vec<_>>())
 }
 
-pub(crate) fn top_k_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
+pub(super) fn top_k_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdict {
     let stream = &mut device.stream()?;
     let (spec, x, values, ids) = top_k(fixture)?;
     let columns = x.dims[x.dims.len() - 1];
