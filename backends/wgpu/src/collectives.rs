@@ -16,7 +16,7 @@ impl Collectives for Wgpu {
     fn collectives_supports(&self, _: &CollectiveSpec) -> Support {
         Support::No(REASON.to_owned())
     }
-    fn communicators(devices: &[Self]) -> Result<Vec<Self::Communicator>> {
+    fn communicators(_: &[Self]) -> Result<Vec<Self::Communicator>> {
         Err(unbuilt("collectives"))
     }
     fn all_reduce(

@@ -54,8 +54,8 @@ pub(crate) fn rows(stream: &mut WgpuStream, from: Operand, to: Operand, rows: Ro
     let words = row.div_ceil(4) + 1;
     let count = a * b * c;
     let launch = Launch::new(&COPY)
-        .operand("source", Access::In, from.as_type(DType::U8))
-        .operand("out", Access::Out, to.as_type(DType::U8))
+        .operand("source", Access::In, from.with_type(DType::U8))
+        .operand("out", Access::Out, to.with_type(DType::U8))
         .size("rows", count)
         .size("words", words)
         .size("row", row)

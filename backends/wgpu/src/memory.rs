@@ -83,7 +83,8 @@ impl Memory {
             }
         }
         let backing = self.backing(SLAB, asked)?;
-        slabs.push(Slab { backing: backing.clone(), free: vec![size..SLAB] });
+        let rest = size..SLAB;
+        slabs.push(Slab { backing: backing.clone(), free: vec![rest] });
         Ok((backing, 0))
     }
 
@@ -95,17 +96,7 @@ impl Memory {
             return self.bindings.forget(backing.id);
         };
         let size = len.max(1).next_multiple_of(ALIGNMENT);
-        let mut place = slab.free.partition_point(|free| free.end <= start);
-        slab.free.insert(place, start..start + size);
-        for joined in [place + 1, place] {
-            if joined > 0 && joined < slab.free.len() && slab.free[joined - 1].end == slab.free[joined].start
-            {
-                slab.free[joined - 1].end = slab.free[joined].end;
-                slab.free.remove(joined);
-                place = joined - 1;
-            }
-        }
-        debug_assert!(slab.free[place].end <= SLAB);
+        give(&mut slab.free, start..start + size);
     }
 
     fn backing(&self, size: u64, asked: u64) -> Result<Arc<Backing>> {
@@ -128,6 +119,18 @@ impl Memory {
     fn slabs(&self) -> MutexGuard<'_, Vec<Slab>> {
         // The lists are whole between any two statements, so a panic elsewhere leaves them usable.
         self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a range back among the free ones, which stay ascending and apart.
+fn give(free: &mut Vec<Range<u64>>, back: Range<u64>) {
+    let place = free.partition_point(|other| other.end <= back.start);
+    free.insert(place, back);
+    // The one behind first: joining it moves nobody before it.
+    for left in [Some(place), place.checked_sub(1)].into_iter().flatten() {
+        if free.get(left + 1).is_some_and(|right| free[left].end == right.start) {
+            free[left].end = free.remove(left + 1).end;
+        }
     }
 }
 
@@ -161,5 +164,25 @@ impl Storage for WgpuBuffer {
 impl fmt::Debug for WgpuBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WgpuBuffer({} bytes)", self.0.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(mut free: Vec<Range<u64>>, back: Range<u64>) -> Vec<Range<u64>> {
+        give(&mut free, back);
+        free
+    }
+
+    #[test]
+    fn what_comes_back_joins_its_neighbours() {
+        let (only, whole) = (256..512, 0..2048);
+        assert_eq!(ranges(vec![], 256..512), std::slice::from_ref(&only));
+        assert_eq!(ranges(vec![0..256, 1024..2048], 512..768), [0..256, 512..768, 1024..2048]);
+        assert_eq!(ranges(vec![0..256, 1024..2048], 256..512), [0..512, 1024..2048]);
+        assert_eq!(ranges(vec![0..256, 1024..2048], 768..1024), [0..256, 768..2048]);
+        assert_eq!(ranges(vec![0..256, 1024..2048], 256..1024), std::slice::from_ref(&whole));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     device::Wgpu,
-    unbuilt::{REASON, Unbuilt, unbuilt},
+    unbuilt::{REASON, unbuilt},
 };
 use halite_hal::Result;
 use halite_kernels::{Checked, Support, norm::Norm, norm::NormArgs, norm::NormSpec, quantize::QuantizeSpec};

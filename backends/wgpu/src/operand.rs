@@ -35,7 +35,7 @@ impl Operand {
     }
 
     /// The same bytes as elements of another type.
-    pub(crate) fn as_type(self, dtype: DType) -> Self {
+    pub(crate) fn with_type(self, dtype: DType) -> Self {
         Operand { dtype, ..self }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     device::Wgpu,
-    unbuilt::{REASON, Unbuilt, unbuilt},
+    unbuilt::{REASON, unbuilt},
 };
 use halite_hal::Result;
 use halite_kernels::{Checked, Support, top_k::TopK, top_k::TopKArgs, top_k::TopKSpec};
