@@ -35,6 +35,8 @@ mod moe;
 mod norm;
 mod operand;
 mod pipeline_cache;
+#[cfg(test)]
+mod prelude_tests;
 mod quantize;
 mod read_back;
 mod room;

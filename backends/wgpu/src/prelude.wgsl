@@ -74,6 +74,12 @@ fn power_of_two(n: i32) -> f32 {
     return bitcast<f32>(u32(n + 127) << 23u);
 }
 
+// n times the upper bits of ln 2, exactly; the rest of ln 2 is -2.12194440e-4. By integers: drivers join two products of one
+// number into one, and lose what was cut.
+fn high_ln2(n: i32) -> f32 {
+    return f32(355 * n) * 0x1p-9f;
+}
+
 // e^x within 1 ULP or so, 0 below F32's normal range. The argument is cut to n ln 2 + r (Cody and Waite 1980), e^r is its
 // Taylor polynomial on |r| <= ln 2 / 2, whose remainder is below 2^-27.
 fn exponential(x: f32) -> f32 {
@@ -87,7 +93,7 @@ fn exponential(x: f32) -> f32 {
         return 0.0f;
     }
     let n = round(x * 1.44269504f);
-    let r = fma(n, 2.12194440e-4f, fma(n, -0.693359375f, x));
+    let r = fma(n, 2.12194440e-4f, x - high_ln2(i32(n)));
     var p = fma(r, 1.0f / 5040.0f, 1.0f / 720.0f);
     p = fma(r, p, 1.0f / 120.0f);
     p = fma(r, p, 1.0f / 24.0f);
@@ -120,7 +126,7 @@ fn logarithm(x: f32) -> f32 {
     p = fma(t, p, 0.2f);
     p = fma(t, p, 0.333333333f);
     let rest = fma(2.0f * s * t, p, f32(n) * -2.12194440e-4f);
-    return fma(f32(n), 0.693359375f, fma(2.0f, s, rest));
+    return high_ln2(n) + fma(2.0f, s, rest);
 }
 
 // tanh within 2 ULP or so: near 0 by its series' rational form x (1 + P(x²)), elsewhere 1 - 2 / (e^2|x| + 1).
@@ -143,13 +149,23 @@ fn hyperbolic_tangent(x: f32) -> f32 {
     return select(-y, y, x > 0.0f);
 }
 
-// a / b as IEEE rounds it, where nothing is subnormal: WGSL's own division may be 2.5 ULP off.
+// a / b as IEEE rounds it, where neither is subnormal nor the quotient: WGSL's own division may be 2.5 ULP off. The
+// quotient of the mantissas, which lie in [1, 2), is corrected by its exact remainder; products are made exact by halves
+// (Veltkamp, Dekker 1971), since `fma` need not be fused.
 fn divide(a: f32, b: f32) -> f32 {
-    let q = a / b;
-    if !is_finite(q) || q == 0.0f {
-        return q;
+    let exponent_a = i32(extractBits(bitcast<u32>(a), 23u, 8u));
+    let exponent_b = i32(extractBits(bitcast<u32>(b), 23u, 8u));
+    let exponent = exponent_a - exponent_b;
+    if min(exponent_a, exponent_b) == 0 || max(exponent_a, exponent_b) == 255 || exponent > 126 || exponent < -125 {
+        return a / b;
     }
-    let rest = fma(-q, b, a);
-    let better = fma(rest, 1.0f / b, q);
-    return select(q, better, is_finite(better));
+    let x = bitcast<f32>(insertBits(bitcast<u32>(a), 127u, 23u, 8u));
+    let y = bitcast<f32>(insertBits(bitcast<u32>(b), 127u, 23u, 8u));
+    let q = x / y;
+    let q_high = bitcast<f32>(bitcast<u32>(q) & 0xfffff000u);
+    let y_high = bitcast<f32>(bitcast<u32>(y) & 0xfffff000u);
+    let q_low = q - q_high;
+    let y_low = y - y_high;
+    let rest = ((x - q_high * y_high) - q_high * y_low - q_low * y_high) - q_low * y_low;
+    return (q + rest / y) * power_of_two(exponent);
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     copy,
-    device::{NAME, Wgpu},
+    device::Wgpu,
     launch::{Launch, MAX_GROUPS},
-    memory::{ALIGNMENT, WgpuBuffer},
+    memory::WgpuBuffer,
     operand::Operand,
     read_back::ReadBack,
     room::Room,
@@ -242,5 +242,3 @@ impl Event for WgpuEvent {
         self.device.wait(&self.index)
     }
 }
-
-const _: () = assert!(ALIGNMENT.is_multiple_of(16) && !NAME.is_empty());
