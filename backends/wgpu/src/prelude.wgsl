@@ -80,7 +80,7 @@ fn high_ln2(n: i32) -> f32 {
     return f32(355 * n) * 0x1p-9f;
 }
 
-// e^x within 1 ULP or so, 0 below F32's normal range. The argument is cut to n ln 2 + r (Cody and Waite 1980), e^r is its
+// e^x within 2 ULP, 0 below F32's normal range. The argument is cut to n ln 2 + r (Cody and Waite 1980), e^r is its
 // Taylor polynomial on |r| <= ln 2 / 2, whose remainder is below 2^-27.
 fn exponential(x: f32) -> f32 {
     if is_nan(x) {
@@ -105,7 +105,7 @@ fn exponential(x: f32) -> f32 {
     return p * power_of_two(half) * power_of_two(i32(n) - half);
 }
 
-// ln x within 1 ULP or so; of subnormal numbers -infinity, as of 0. With x = 2^n m and m within √2 of 1, by the series of
+// ln x within 2.5 ULP; of subnormal numbers -infinity, as of 0. With x = 2^n m and m within √2 of 1, by the series of
 // artanh: ln m = 2 (s + s³/3 + s⁵/5 + ...), s = (m - 1) / (m + 1).
 fn logarithm(x: f32) -> f32 {
     if is_nan(x) || x < 0.0f {
@@ -129,7 +129,7 @@ fn logarithm(x: f32) -> f32 {
     return high_ln2(n) + fma(2.0f, s, rest);
 }
 
-// tanh within 2 ULP or so: near 0 by its series' rational form x (1 + P(x²)), elsewhere 1 - 2 / (e^2|x| + 1).
+// tanh within 3 ULP: near 0 by its series' rational form x (1 + P(x²)), elsewhere 1 - 2 / (e^2|x| + 1).
 fn hyperbolic_tangent(x: f32) -> f32 {
     if is_nan(x) {
         return x;

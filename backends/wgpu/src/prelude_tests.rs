@@ -49,7 +49,7 @@ fn magnitudes(low: i32, high: i32) -> Vec<f32> {
 fn functions_are_near_the_exact_ones() -> Result<()> {
     let powers: Vec<f32> = (-8730..8872).map(|i| i as f32 / 100.0).collect();
     let (error, at) = worst(0, &powers, f64::exp)?;
-    assert!(error <= 1.5, "e^{at}: {error} ULP");
+    assert!(error <= 2.0, "e^{at}: {error} ULP");
     let positive: Vec<f32> = magnitudes(-125, 127).into_iter().filter(|&x| x > 0.0).collect();
     let near_one: Vec<f32> = (1..3000).map(|i| 0.5 + i as f32 / 2000.0).filter(|&x| x != 1.0).collect();
     for x in [positive, near_one] {
