@@ -105,13 +105,24 @@ impl Launch {
 
     /// A tensor of `dtype` that may not be given; the shader asks `HAS_NAME`.
     pub(crate) fn maybe(
-        mut self,
+        self,
         name: &'static str,
         access: Access,
         dtype: DType,
         tensor: Option<&Tensor<Wgpu>>,
     ) -> Self {
-        self.operands.push(Bound { name, access, dtype, operand: tensor.map(Operand::tensor) });
+        self.optional(name, access, dtype, tensor.map(Operand::tensor))
+    }
+
+    /// Likewise part of a buffer.
+    pub(crate) fn optional(
+        mut self,
+        name: &'static str,
+        access: Access,
+        dtype: DType,
+        operand: Option<Operand>,
+    ) -> Self {
+        self.operands.push(Bound { name, access, dtype, operand });
         self
     }
 

@@ -49,6 +49,7 @@ mod top_k;
 mod unbuilt;
 
 pub use adapter::{AdapterReport, adapters};
+pub use cache::{WgpuKvCache, WgpuSlots};
 pub use device::{Options, Wgpu};
 pub use memory::WgpuBuffer;
 pub use read_back::ReadBack;

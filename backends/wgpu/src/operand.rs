@@ -5,7 +5,7 @@ use crate::{
     device::Wgpu,
     memory::{ALIGNMENT, WgpuBuffer},
 };
-use halite_hal::{DType, Error, Result, Tensor};
+use halite_hal::{DType, Error, Result, Storage, Tensor};
 use std::ops::Range;
 
 /// Part of a buffer that a kernel reads or writes.
@@ -26,6 +26,11 @@ impl Operand {
     /// Bytes of a buffer, as elements of a type.
     pub(crate) fn bytes(buffer: &WgpuBuffer, range: Range<u64>, dtype: DType) -> Self {
         Operand { buffer: buffer.clone(), dtype, range }
+    }
+
+    /// All bytes of a buffer, as elements of a type.
+    pub(crate) fn all(buffer: &WgpuBuffer, dtype: DType) -> Self {
+        Operand::bytes(buffer, 0..buffer.len(), dtype)
     }
 
     /// Part of it, in bytes from its beginning.

@@ -4,7 +4,6 @@ use crate::device::NAME;
 use halite_hal::Error;
 use halite_kernels::{
     attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
-    cache::{KvCacheInfo, KvSpec, SlotPlan},
     collectives::CommunicatorInfo,
     embedding::{PoolingPlan, PoolingSpec},
     linear::{LinearSpec, LoraPlan, LoraSpec},
@@ -43,8 +42,6 @@ macro_rules! stands_for {
 stands_for! {
     AttentionPlan { spec: &AttentionSpec, capacity: &AttentionCapacity, tokens: usize }
     MlaPlan { mla: &MlaSpec }
-    KvCacheInfo { spec: &KvSpec, blocks: usize }
-    SlotPlan { max_tokens: usize, cache_slots: usize, tokens: usize }
     CommunicatorInfo { rank: usize, ranks: usize }
     PoolingPlan { spec: &PoolingSpec, max_sequences: usize, max_tokens: usize, sequences: usize, tokens: usize }
     LoraPlan { spec: &LoraSpec, max_rows: usize, rows: usize, last_adapter: Option<usize> }

@@ -1,0 +1,170 @@
+//! Whole blocks: copied, swapped between caches, exported and imported in the canonical layout.
+
+use super::{
+    WgpuKvCache,
+    layer::{KINDS, Kind, Layer},
+    records::{self, Pairs, Records},
+};
+use crate::{device::Wgpu, memory::WgpuBuffer, operand::Operand, read_back::ReadBack, stream::WgpuStream};
+use halite_hal::{DType, Device, Error, Result};
+use halite_kernels::cache::KvSpec;
+use std::collections::{HashMap, HashSet};
+
+/// Copies blocks as if all reads came before all writes. Blocks that one pair reads and another writes, where both caches
+/// are one, go by way of other memory.
+pub(super) fn transfer(
+    device: &Wgpu,
+    stream: &mut WgpuStream,
+    from: &WgpuKvCache,
+    to: &WgpuKvCache,
+    pairs: &[(u32, u32)],
+) -> Result<()> {
+    let steps = Steps::of(pairs, from.same(to));
+    let upload =
+        |stream: &mut WgpuStream, pairs: &[(u32, u32)]| Pairs::upload(device, stream, pairs.iter().copied());
+    let [aside, direct, back] =
+        [upload(stream, &steps.aside)?, upload(stream, &steps.direct)?, upload(stream, &steps.back)?];
+    let spec = &from.spec;
+    let (kept, between) = (steps.aside.len(), Layer::alloc(device, spec, steps.aside.len())?);
+    for (source, target) in from.layers.iter().zip(to.layers.iter()) {
+        for kind in KINDS {
+            let bytes = kind.bytes(spec);
+            let source = source.records(kind, spec, from.blocks);
+            let target = target.records(kind, spec, to.blocks);
+            let between = between.records(kind, spec, kept);
+            records::copy(stream, &aside, bytes, &source, &between)?;
+            records::copy(stream, &direct, bytes, &source, &target)?;
+            records::copy(stream, &back, bytes, &between, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// How pairs are copied: first blocks that are written too, out of the way; then whatever stands still; then the former.
+#[derive(Debug, Default, PartialEq)]
+struct Steps {
+    /// From a block to a place aside.
+    aside: Vec<(u32, u32)>,
+    /// From block to block.
+    direct: Vec<(u32, u32)>,
+    /// From a place aside to a block.
+    back: Vec<(u32, u32)>,
+}
+
+impl Steps {
+    fn of(pairs: &[(u32, u32)], within_one: bool) -> Self {
+        if !within_one {
+            return Steps { direct: pairs.to_vec(), ..Steps::default() };
+        }
+        let moving = || pairs.iter().copied().filter(|(from, to)| from != to);
+        let written: HashSet<u32> = moving().map(|(_, to)| to).collect();
+        let (mut steps, mut places) = (Steps::default(), HashMap::new());
+        for (from, to) in moving() {
+            if !written.contains(&from) {
+                steps.direct.push((from, to));
+                continue;
+            }
+            let place = *places.entry(from).or_insert_with(|| {
+                let place = steps.aside.len() as u32;
+                steps.aside.push((from, place));
+                place
+            });
+            steps.back.push((place, to));
+        }
+        steps
+    }
+}
+
+/// Starts reading blocks back in the canonical layout.
+pub(super) fn export(
+    device: &Wgpu,
+    stream: &mut WgpuStream,
+    cache: &WgpuKvCache,
+    blocks: &[u32],
+) -> Result<ReadBack> {
+    let len = cache.spec.cache_bytes(blocks.len())?;
+    let canonical = device.alloc(len)?;
+    each(device, stream, cache, blocks, &canonical, Way::Out)?;
+    stream.read(&canonical, 0, len)
+}
+
+/// Writes blocks from the canonical layout.
+pub(super) fn import(
+    device: &Wgpu,
+    stream: &mut WgpuStream,
+    cache: &WgpuKvCache,
+    blocks: &[u32],
+    bytes: &[u8],
+) -> Result<()> {
+    let canonical = device.alloc(bytes.len() as u64)?;
+    stream.stage(&canonical, 0, bytes)?;
+    each(device, stream, cache, blocks, &canonical, Way::In)
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    /// To the canonical layout.
+    Out,
+    /// From it.
+    In,
+}
+
+/// Copies every record of blocks, as many blocks at a time as a dispatch reaches in the canonical layout.
+fn each(
+    device: &Wgpu,
+    stream: &mut WgpuStream,
+    cache: &WgpuKvCache,
+    blocks: &[u32],
+    canonical: &WgpuBuffer,
+    way: Way,
+) -> Result<()> {
+    let spec = &cache.spec;
+    let (block, limit) = (spec.block_bytes()?, device.largest_binding());
+    if block > limit {
+        return Err(Error::Limit { operator: "cache", argument: "bytes of a block", got: block, limit });
+    }
+    let at_once = (limit / block) as usize;
+    for (turn, blocks) in blocks.chunks(at_once).enumerate() {
+        let start = (turn * at_once) as u64 * block;
+        let part = Operand::bytes(canonical, start..start + blocks.len() as u64 * block, DType::U8);
+        let places = blocks.iter().copied().zip(0..);
+        let pairs = match way {
+            Way::Out => Pairs::upload(device, stream, places)?,
+            Way::In => Pairs::upload(device, stream, places.map(|(block, place)| (place, block)))?,
+        };
+        for (layer, kind, first) in places_of(spec, &cache.layers) {
+            let there = Records { memory: part.clone(), first, stride: block as usize };
+            let here = layer.records(kind, spec, cache.blocks);
+            match way {
+                Way::Out => records::copy(stream, &pairs, kind.bytes(spec), &here, &there)?,
+                Way::In => records::copy(stream, &pairs, kind.bytes(spec), &there, &here)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every record of a block and where it begins in the canonical layout, in bytes.
+fn places_of<'a>(spec: &'a KvSpec, layers: &'a [Layer]) -> impl Iterator<Item = (&'a Layer, Kind, usize)> {
+    let records = layers.iter().flat_map(|layer| KINDS.map(|kind| (layer, kind)));
+    records.scan(0, |next, (layer, kind)| {
+        let first = *next;
+        *next += kind.bytes(spec);
+        Some((layer, kind, first))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blocks_that_are_read_and_written_go_aside() {
+        let pairs = [(0, 1), (1, 0), (2, 3), (3, 4), (3, 5), (6, 6)];
+        let steps = Steps::of(&pairs, true);
+        assert_eq!(steps.aside, [(0, 0), (1, 1), (3, 2)]);
+        assert_eq!(steps.direct, [(2, 3)]);
+        assert_eq!(steps.back, [(0, 1), (1, 0), (2, 4), (2, 5)]);
+        assert_eq!(Steps::of(&pairs, false).direct, pairs, "two caches have no block in common");
+    }
+}
