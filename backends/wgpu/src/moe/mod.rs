@@ -1,41 +1,62 @@
-//! Not built yet.
+//! Mixture of experts: `routing` chooses, `permutation` sorts rows by expert and adds them up again.
+
+mod permutation;
+mod routing;
 
 use crate::{
     device::Wgpu,
+    stream::WgpuStream,
     unbuilt::{REASON, Unbuilt, unbuilt},
 };
 use halite_hal::Result;
 use halite_kernels::{
-    Checked, Support, linear::ActivationFormat, moe::CombineArgs, moe::DispatchArgs, moe::ExpertWeights,
-    moe::ExpertsArgs, moe::ExpertsSpec, moe::Moe, moe::RoutingArgs, moe::RoutingSpec, moe::SharedWeights,
+    Checked, Support,
+    linear::ActivationFormat,
+    moe::{
+        CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, Moe, RoutingArgs, RoutingSpec,
+        SharedWeights,
+    },
 };
 
 impl Moe for Wgpu {
     type MoePlan = Unbuilt;
-    fn routing_supports(&self, _: &RoutingSpec) -> Support {
-        Support::No(REASON.to_owned())
+
+    fn routing_supports(&self, spec: &RoutingSpec) -> Support {
+        routing::supports(spec)
     }
+
     fn routing_workspace(&self, _: &RoutingSpec, _: usize) -> u64 {
         0
     }
-    fn route(&self, _: &mut Self::Stream, _: Checked<RoutingArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("moe"))
+
+    fn route(&self, stream: &mut WgpuStream, args: Checked<RoutingArgs<'_, Self>>) -> Result<()> {
+        routing::route(self, stream, &args)
     }
-    fn permutation_supports(&self, _: ActivationFormat) -> Support {
-        Support::No(REASON.to_owned())
+
+    fn permutation_supports(&self, rows: ActivationFormat) -> Support {
+        match rows {
+            ActivationFormat::Float(dtype) if dtype.is_float() => Support::Native,
+            ActivationFormat::Int8PerToken => Support::Native,
+            other => Support::No(format!("{other:?}: only floats and INT8 per token")),
+        }
     }
-    fn dispatch(&self, _: &mut Self::Stream, _: Checked<DispatchArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("moe"))
+
+    fn dispatch(&self, stream: &mut WgpuStream, args: Checked<DispatchArgs<'_, Self>>) -> Result<()> {
+        permutation::dispatch(stream, &args)
     }
-    fn combine(&self, _: &mut Self::Stream, _: Checked<CombineArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("moe"))
+
+    fn combine(&self, stream: &mut WgpuStream, args: Checked<CombineArgs<'_, Self>>) -> Result<()> {
+        permutation::combine(stream, &args)
     }
+
     fn moe_supports(&self, _: &ExpertsSpec) -> Support {
         Support::No(REASON.to_owned())
     }
+
     fn moe_plan(&self, _: &ExpertsSpec, _: usize) -> Result<Self::MoePlan> {
         Err(unbuilt("moe"))
     }
+
     fn moe_workspace(
         &self,
         _: &Self::MoePlan,
@@ -44,7 +65,8 @@ impl Moe for Wgpu {
     ) -> u64 {
         0
     }
-    fn moe(&self, _: &mut Self::Stream, _: Checked<ExpertsArgs<'_, Self>>) -> Result<()> {
+
+    fn moe(&self, _: &mut WgpuStream, _: Checked<ExpertsArgs<'_, Self>>) -> Result<()> {
         Err(unbuilt("moe"))
     }
 }
