@@ -8,6 +8,7 @@ use crate::{
     memory::{Memory, WgpuBuffer},
     pipeline_cache::DiskCache,
     read_back::ReadBacks,
+    self_test,
     stream::WgpuStream,
 };
 use halite_hal::{Device, DeviceInfo, Error, HostBytes, Result};
@@ -57,10 +58,10 @@ struct Inner {
 }
 
 impl Wgpu {
-    /// The adapter of these options.
+    /// The adapter of these options, once it has passed a test of what it computes.
     ///
     /// # Errors
-    /// No such adapter, or one that lacks something; the driver's.
+    /// No such adapter, one that lacks something or computes wrong results; the driver's.
     pub fn new(options: Options) -> Result<Self> {
         let adapter = adapter::choose(options.adapter)?;
         let (info, limits) = (adapter.get_info(), adapter.limits());
@@ -85,7 +86,7 @@ impl Wgpu {
         let open = || DiskCache::open(&device, &info, options.pipeline_cache.as_deref());
         let kernels = Kernels::new(device.clone(), caught(&device, open).map_err(failed)?);
         let read_backs = ReadBacks::default();
-        Ok(Wgpu(Arc::new(Inner {
+        let gpu = Wgpu(Arc::new(Inner {
             options,
             info,
             device,
@@ -95,7 +96,9 @@ impl Wgpu {
             kernels,
             read_backs,
             failure,
-        })))
+        }));
+        self_test::run(&gpu, &gpu.0.info)?;
+        Ok(gpu)
     }
 
     /// The same adapter anew, after it was lost. Nothing of the old device's memory is there any more.

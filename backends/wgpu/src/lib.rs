@@ -43,8 +43,11 @@ mod room;
 mod rope;
 mod rows;
 mod sampling;
+mod self_test;
 mod stream;
 mod support;
+#[cfg(test)]
+mod testing;
 mod top_k;
 mod unbuilt;
 

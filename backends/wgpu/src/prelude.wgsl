@@ -149,23 +149,28 @@ fn hyperbolic_tangent(x: f32) -> f32 {
     return select(-y, y, x > 0.0f);
 }
 
-// a / b as IEEE rounds it, where neither is subnormal nor the quotient: WGSL's own division may be 2.5 ULP off. The
-// quotient of the mantissas, which lie in [1, 2), is corrected by its exact remainder; products are made exact by halves
-// (Veltkamp, Dekker 1971), since `fma` need not be fused.
+// a / b as IEEE rounds it, where neither is subnormal nor the quotient: WGSL's own division may be 2.5 ULP off. What is left
+// over is computed in integers: `fma` need not be fused, and drivers join products that were parted to be exact.
 fn divide(a: f32, b: f32) -> f32 {
-    let exponent_a = i32(extractBits(bitcast<u32>(a), 23u, 8u));
-    let exponent_b = i32(extractBits(bitcast<u32>(b), 23u, 8u));
-    let exponent = exponent_a - exponent_b;
-    if min(exponent_a, exponent_b) == 0 || max(exponent_a, exponent_b) == 255 || exponent > 126 || exponent < -125 {
-        return a / b;
+    let q = a / b;
+    let bits = vec3(bitcast<u32>(a), bitcast<u32>(b), bitcast<u32>(q));
+    let exponents = (bits >> vec3(23u)) & vec3(0xffu);
+    if any(exponents == vec3(0u)) || any(exponents == vec3(0xffu)) {
+        return q;
     }
-    let x = bitcast<f32>(insertBits(bitcast<u32>(a), 127u, 23u, 8u));
-    let y = bitcast<f32>(insertBits(bitcast<u32>(b), 127u, 23u, 8u));
-    let q = x / y;
-    let q_high = bitcast<f32>(bitcast<u32>(q) & 0xfffff000u);
-    let y_high = bitcast<f32>(bitcast<u32>(y) & 0xfffff000u);
-    let q_low = q - q_high;
-    let y_low = y - y_high;
-    let rest = ((x - q_high * y_high) - q_high * y_low - q_low * y_high) - q_low * y_low;
-    return (q + rest / y) * power_of_two(exponent);
+    let rest = bits & vec3(0x7fffffffu);
+    let nearest = nearer(nearer(nearer(rest.z, rest.xy), rest.xy), rest.xy);
+    return bitcast<f32>((bits.z & 0x80000000u) | nearest);
+}
+
+// The quotient q of a.x and a.y, all as the bits of normal numbers above 0, or the number next to it if that is nearer. The
+// remainder, in units of the last places of q and of the divisor, is far below 2^31: 32 bits have it exactly.
+fn nearer(q: u32, a: vec2<u32>) -> u32 {
+    let mantissas = (vec3(a, q) & vec3(0x7fffffu)) | vec3(0x800000u);
+    let shift = ((a.x >> 23u) - (a.y >> 23u) - (q >> 23u) + 150u) & 31u;
+    let rest = bitcast<i32>((mantissas.x << shift) - mantissas.y * mantissas.z);
+    let divisor = bitcast<i32>(mantissas.y);
+    // Below a power of two, numbers are twice as dense.
+    let dense = select(2, 4, mantissas.z == 0x800000u);
+    return q + u32(2 * rest > divisor) - u32(dense * rest < -divisor);
 }
