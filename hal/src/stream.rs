@@ -40,6 +40,11 @@ pub trait Stream: Send {
     /// # Errors
     /// A sticky device error appears here or in [`Event::wait`], once.
     fn submit(&mut self) -> Result<Self::Event>;
+
+    /// Kernels queued since the stream was opened, where the backend counts them.
+    fn launches(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A point in a stream's order of work.

@@ -48,6 +48,7 @@ mod stream;
 mod support;
 #[cfg(test)]
 mod testing;
+mod timing;
 mod top_k;
 mod unbuilt;
 

@@ -8,6 +8,7 @@ use crate::{
     operand::Operand,
     read_back::ReadBack,
     room::Room,
+    timing::PassClock,
 };
 use halite_hal::{DType, Error, Event, Result, Storage, Stream, Tensor};
 use std::{fmt, mem};
@@ -19,8 +20,8 @@ const ENOUGH: usize = 4096;
 
 /// A stream: what was queued and not handed over yet, and the scratch memory of its operators.
 pub struct WgpuStream {
-    device: Wgpu,
-    encoder: wgpu::CommandEncoder,
+    pub(crate) device: Wgpu,
+    pub(crate) encoder: wgpu::CommandEncoder,
     pass: Option<wgpu::ComputePass<'static>>,
     /// Uploads on their way: they are copied where they stand among the other work, unlike the queue's own writes.
     belt: wgpu::util::StagingBelt,
@@ -29,7 +30,9 @@ pub struct WgpuStream {
     scratch: Option<WgpuBuffer>,
     dispatches: usize,
     /// Since the stream was opened.
-    pub(crate) all_dispatches: u64,
+    all_dispatches: u64,
+    /// While passes are timed.
+    pub(crate) clock: Option<PassClock>,
 }
 
 impl WgpuStream {
@@ -43,6 +46,7 @@ impl WgpuStream {
             scratch: None,
             dispatches: 0,
             all_dispatches: 0,
+            clock: None,
         }
     }
 
@@ -73,9 +77,11 @@ impl WgpuStream {
         launch.numbers.iter().for_each(|(_, number)| immediates.extend(number.bits().to_le_bytes()));
         let pipeline = self.device.pipeline(&launch)?;
         let group = self.device.memory().bindings.group(&windows);
-        let pass = self
-            .pass
-            .get_or_insert_with(|| self.encoder.begin_compute_pass(&Default::default()).forget_lifetime());
+        let pass = self.pass.get_or_insert_with(|| {
+            let timestamp_writes = self.clock.as_mut().and_then(PassClock::next_pass);
+            let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
+            self.encoder.begin_compute_pass(&descriptor).forget_lifetime()
+        });
         pass.set_pipeline(&pipeline);
         pass.set_bind_group(0, &group, &[]);
         if !immediates.is_empty() {
@@ -154,7 +160,7 @@ impl WgpuStream {
     }
 
     /// Hands everything queued to the device.
-    fn hand_over(&mut self) -> Result<wgpu::SubmissionIndex> {
+    pub(crate) fn hand_over(&mut self) -> Result<wgpu::SubmissionIndex> {
         self.end_pass();
         let next = self.device.raw().create_command_encoder(&Default::default());
         let encoder = mem::replace(&mut self.encoder, next);
@@ -214,6 +220,10 @@ impl Stream for WgpuStream {
     fn submit(&mut self) -> Result<WgpuEvent> {
         let index = self.hand_over()?;
         Ok(WgpuEvent { device: self.device.clone(), index })
+    }
+
+    fn launches(&self) -> Option<u64> {
+        Some(self.all_dispatches)
     }
 }
 
