@@ -57,4 +57,5 @@ pub use cache::{WgpuKvCache, WgpuSlots};
 pub use device::{Options, Wgpu};
 pub use memory::WgpuBuffer;
 pub use read_back::ReadBack;
+pub use rope::WgpuRopePlan;
 pub use stream::{WgpuEvent, WgpuStream};

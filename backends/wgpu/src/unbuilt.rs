@@ -10,7 +10,6 @@ use halite_kernels::{
     logits::{LogitsCapacity, LogitsPlan, LogitsSpec},
     mla::{MlaPlan, MlaSpec},
     moe::{ExpertsSpec, MoePlan},
-    rope::{RopePlan, RopeSpec},
     sampling::{SamplingPlan, SamplingSpec, VerifyCapacity, VerifyPlan},
 };
 
@@ -47,7 +46,6 @@ stands_for! {
     LoraPlan { spec: &LoraSpec, max_rows: usize, rows: usize, last_adapter: Option<usize> }
     LogitsPlan { spec: &LogitsSpec, capacity: &LogitsCapacity, rows: usize }
     MoePlan { spec: &ExpertsSpec, max_tokens: usize }
-    RopePlan { spec: &RopeSpec, max_tokens: usize, tokens: usize }
     SamplingPlan { spec: &SamplingSpec, max_rows: usize, rows: usize }
     VerifyPlan { spec: &SamplingSpec, capacity: &VerifyCapacity, requests: usize, drafts: usize }
 }
