@@ -57,6 +57,12 @@ struct Inner {
     failure: Failure,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.kernels.save();
+    }
+}
+
 impl Wgpu {
     /// The adapter of these options, once it has passed a test of what it computes.
     ///
@@ -109,7 +115,8 @@ impl Wgpu {
         Wgpu::new(self.0.options.clone())
     }
 
-    /// Keeps the pipelines compiled so far for later starts, where the options name a folder.
+    /// Keeps the pipelines compiled so far for later starts, where the options name a folder. The last handle does so as
+    /// well, when it goes.
     pub fn save_pipelines(&self) {
         self.0.kernels.save();
     }
@@ -147,11 +154,14 @@ impl Wgpu {
     /// Waits until a submission is done.
     pub(crate) fn wait(&self, index: &wgpu::SubmissionIndex) -> Result<()> {
         let poll = wgpu::PollType::Wait { submission_index: Some(index.clone()), timeout: None };
-        let polled = self.0.device.poll(poll);
-        self.told()?;
-        let failed =
-            |error: wgpu::PollError| Error::Device { device: NAME.to_owned(), cause: error.to_string() };
-        polled.map(drop).map_err(failed)
+        self.0.device.poll(poll).map(drop).map_err(|error| self.failed(error.to_string()))?;
+        self.told()
+    }
+
+    /// The error of a call that the driver refused: why, or that the device is lost, which only a poll brings to light.
+    pub(crate) fn failed(&self, cause: String) -> Error {
+        let _ = self.0.device.poll(wgpu::PollType::Poll);
+        self.told().err().unwrap_or_else(|| Error::Device { device: NAME.to_owned(), cause })
     }
 }
 

@@ -60,3 +60,76 @@ pub(crate) fn caught<T>(device: &wgpu::Device, work: impl FnOnce() -> T) -> std:
     }
     found.map_or(Ok(result), Err)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use halite_hal::{Device, Event, Pending, Stream, Tensor};
+
+    /// The device's error.
+    fn said<T>(result: Result<T>) -> String {
+        match result {
+            Err(error @ Error::Device { .. }) => error.to_string(),
+            Err(error) => panic!("an error of another kind: {error}"),
+            Ok(_) => panic!("nobody was told"),
+        }
+    }
+
+    #[test]
+    fn a_lost_device_is_told_of_with_the_way_out_and_made_anew() -> Result<()> {
+        let Some(gpu) = testing::gpu("a lost device") else { return Ok(()) };
+        let mut stream = gpu.stream()?;
+        let x = Tensor::from_slice(&mut stream, &[1.0f32, 2.0], &[2])?;
+        let event = stream.submit()?;
+        event.wait()?;
+        gpu.raw().destroy();
+        // Whatever a caller does next: the first that hands over work or waits for it is told, and so is the second.
+        for _ in 0..2 {
+            let text = said(stream.submit().and_then(|event| event.wait()));
+            assert!(text.contains("lost") && text.contains("Wgpu::rebuild"), "{text}");
+        }
+        assert!(said(x.to_vec::<f32>(&mut stream)).contains("Wgpu::rebuild"));
+        said(Tensor::from_slice(&mut stream, &[3.0f32], &[1]).and_then(|x| x.to_vec::<f32>(&mut stream)));
+        let large = vec![0u8; 4 << 20];
+        said(
+            Tensor::from_slice(&mut stream, &large, &[large.len()]).and_then(|x| stream.download(&x)?.wait()),
+        );
+        // A column, which a kernel gathers.
+        let column = x.split_last(1)?;
+        said(column.narrow(0, 1..2)?.to_vec::<f32>(&mut stream));
+        drop(stream);
+
+        let gpu = gpu.rebuild()?;
+        let mut stream = gpu.stream()?;
+        let x = Tensor::from_slice(&mut stream, &[1.0f32, 2.0], &[2])?;
+        assert_eq!(x.to_vec::<f32>(&mut stream)?, [1.0, 2.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn an_error_that_no_call_waits_for_is_told_once() {
+        let failure = Failure::default();
+        failure.note("first".to_owned(), false);
+        failure.note("second".to_owned(), false);
+        assert!(said(failure.told("wgpu")).contains("first"));
+        assert_eq!(failure.told("wgpu"), Ok(()));
+        failure.note("gone".to_owned(), true);
+        assert_eq!(said(failure.told("wgpu")), said(failure.told("wgpu")));
+    }
+
+    #[test]
+    fn what_the_driver_refuses_is_caught_where_it_happens() {
+        let Some(gpu) = testing::gpu("caught errors") else { return };
+        let descriptor = wgpu::BufferDescriptor {
+            label: None,
+            size: 4,
+            // Memory that the host reads and writes both.
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
+            mapped_at_creation: false,
+        };
+        let refused = caught(gpu.raw(), || gpu.raw().create_buffer(&descriptor));
+        assert!(refused.unwrap_err().contains("MAP_READ"));
+        assert_eq!(gpu.told(), Ok(()));
+    }
+}

@@ -44,6 +44,7 @@ mod rope;
 mod rows;
 mod sampling;
 mod self_test;
+mod staging;
 mod stream;
 mod support;
 #[cfg(test)]

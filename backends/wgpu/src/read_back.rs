@@ -1,7 +1,7 @@
 //! Bytes on their way to the host, without a stall: the copy is queued, and only who wants the bytes waits.
 
-use crate::device::{NAME, Wgpu};
-use halite_hal::{Error, Pending, Result};
+use crate::device::Wgpu;
+use halite_hal::{Pending, Result};
 use std::{
     fmt,
     sync::{Mutex, PoisonError},
@@ -31,10 +31,7 @@ impl Pending for ReadBack {
         self.device.wait(&self.index)?;
         let bytes = match buffer.slice(..).get_mapped_range() {
             Ok(mapped) => mapped[..self.len as usize].to_vec(),
-            Err(error) => {
-                self.device.told()?;
-                return Err(Error::Device { device: NAME.to_owned(), cause: error.to_string() });
-            }
+            Err(error) => return Err(self.device.failed(error.to_string())),
         };
         buffer.unmap();
         self.device.read_backs().give_back(buffer);

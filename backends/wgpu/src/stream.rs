@@ -8,13 +8,12 @@ use crate::{
     operand::Operand,
     read_back::ReadBack,
     room::Room,
+    staging::{PIECE, Staging},
     timing::PassClock,
 };
 use halite_hal::{DType, Error, Event, Result, Storage, Stream, Tensor};
 use std::{fmt, mem};
 
-/// Bytes of one piece of staging memory: a step's tables fit.
-const STAGING: u64 = 1 << 20;
 /// Dispatches after which work is handed over unasked, so that the device does not wait for a long step to be written.
 const ENOUGH: usize = 4096;
 
@@ -24,7 +23,7 @@ pub struct WgpuStream {
     pub(crate) encoder: wgpu::CommandEncoder,
     pass: Option<wgpu::ComputePass<'static>>,
     /// Uploads on their way: they are copied where they stand among the other work, unlike the queue's own writes.
-    belt: wgpu::util::StagingBelt,
+    staging: Staging,
     /// Memory that queued work uses. Once it is handed over, whatever reuses the memory comes behind it.
     held: Vec<WgpuBuffer>,
     scratch: Option<WgpuBuffer>,
@@ -39,7 +38,7 @@ impl WgpuStream {
     pub(crate) fn new(device: Wgpu) -> Self {
         WgpuStream {
             encoder: device.raw().create_command_encoder(&Default::default()),
-            belt: wgpu::util::StagingBelt::new(device.raw().clone(), STAGING),
+            staging: Staging::new(device.raw().clone()),
             device,
             pass: None,
             held: Vec::new(),
@@ -127,16 +126,16 @@ impl WgpuStream {
             let to = Operand::bytes(to, at..at + len, DType::U8);
             return copy::bytes(self, from, to);
         }
-        if bytes.len() as u64 > STAGING {
+        if bytes.len() as u64 > PIECE {
             // Behind everything that was queued before, since that is handed over first.
             self.hand_over()?;
             self.device.queue().write_buffer(&to.backing().buffer, start, bytes);
             self.device.queue().submit(None);
             return Ok(());
         }
-        let Some(size) = wgpu::BufferSize::new(bytes.len() as u64) else { return Ok(()) };
         self.end_pass();
-        self.belt.write_buffer(&mut self.encoder, &to.backing().buffer, start, size).copy_from_slice(bytes);
+        let written = self.staging.write(&mut self.encoder, &to.backing().buffer, start, bytes);
+        written.map_err(|cause| self.device.failed(cause))?;
         self.held.push(to.clone());
         Ok(())
     }
@@ -164,9 +163,9 @@ impl WgpuStream {
         self.end_pass();
         let next = self.device.raw().create_command_encoder(&Default::default());
         let encoder = mem::replace(&mut self.encoder, next);
-        self.belt.finish();
+        self.staging.close();
         let index = self.device.queue().submit([encoder.finish()]);
-        self.belt.recall();
+        self.staging.recall();
         self.held.clear();
         self.dispatches = 0;
         self.device.told()?;
