@@ -13,7 +13,7 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// Builds the kernels for AArch64 and judges them under qemu.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let root = workspace.root();
-    AARCH64.iter().try_for_each(|program| system(root, program))?;
+    AARCH64.iter().try_for_each(|program| system(root, program).map(drop))?;
     Invocation::new("rustup", &["target", "add", TARGET], "add this target the way Rust was installed here")
         .run(root)?;
     let crates = ["-p", "halite-hal", "-p", "halite-kernels", "-p", "halite-cpu", "--lib"];

@@ -14,7 +14,7 @@ pub(crate) struct Invocation {
     program: OsString,
     shown: String,
     arguments: Vec<String>,
-    environment: Vec<(&'static str, &'static str)>,
+    environment: Vec<(&'static str, String)>,
     install: &'static str,
 }
 
@@ -42,8 +42,8 @@ impl Invocation {
     }
 
     /// Adds one environment variable.
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.environment.push((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
         self
     }
 
@@ -72,7 +72,7 @@ impl Invocation {
 
     fn command(&self, folder: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).envs(self.environment.iter().copied());
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.current_dir(folder).stdin(Stdio::null());
         command
     }

@@ -19,6 +19,7 @@ mod rust_version;
 mod semver;
 mod steps;
 mod summary;
+mod vulkan;
 mod workspace;
 
 use std::process::ExitCode;

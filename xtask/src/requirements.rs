@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 pub(crate) fn tools(workspace: &Workspace) -> Result<()> {
     let root = workspace.root();
     let components = [component(root, "rustfmt", "fmt"), component(root, "clippy", "clippy")];
-    let programs = PROGRAMS.iter().map(|program| system(root, program));
+    let programs = PROGRAMS.iter().map(|program| system(root, program).map(drop));
     let missing: Vec<String> = components
         .into_iter()
         .chain(programs)
@@ -98,6 +98,22 @@ pub(crate) const AARCH64: &[Program] = &[
     },
 ];
 
+/// Vulkan drivers that compute on the CPU, each found by its manifest. Debian has SwiftShader in Chromium's package only.
+pub(crate) const VULKAN: &[Program] = &[
+    Program {
+        name: "lavapipe",
+        probe: &["sh", "-c", "ls /usr/share/vulkan/icd.d/lvp_icd*.json"],
+        purpose: "the wgpu backend is tested on this Vulkan driver",
+        packages: "mesa-vulkan-drivers",
+    },
+    Program {
+        name: "SwiftShader",
+        probe: &["sh", "-c", "ls /usr/lib/chromium/vk_swiftshader_icd.json"],
+        purpose: "the wgpu backend is tested on this Vulkan driver",
+        packages: "chromium",
+    },
+];
+
 /// How to come by a program.
 #[derive(Debug, PartialEq, Eq)]
 enum Remedy {
@@ -121,14 +137,14 @@ fn remedy(program: &Program, apt: bool, administrator: bool) -> Remedy {
     }
 }
 
-/// Checks for a program of the system.
-pub(crate) fn system(root: &Path, program: &Program) -> Result<()> {
+/// Checks for a program of the system, and installs it where it may; returns what its probe answers.
+pub(crate) fn system(root: &Path, program: &Program) -> Result<String> {
     let Program { name, probe, purpose, packages } = program;
     let (command, arguments) = probe.split_first().context("a probe is a command")?;
     let probe = Invocation::new(command, arguments, purpose);
     if let Ok(version) = probe.capture_line(root) {
         eprintln!("    {name}: {version}");
-        return Ok(());
+        return Ok(version);
     }
     let apt = Invocation::new("apt-get", &["--version"], "").capture(root).is_ok();
     let administrator = Invocation::new("id", &["-u"], "").capture_line(root).is_ok_and(|user| user == "0");
@@ -146,9 +162,9 @@ pub(crate) fn system(root: &Path, program: &Program) -> Result<()> {
             }
             let version = probe
                 .capture_line(root)
-                .with_context(|| format!("{name} does not start after its installation"))?;
+                .with_context(|| format!("{name} is not there after its installation"))?;
             eprintln!("    {name}: {version}");
-            Ok(())
+            Ok(version)
         }
     }
 }
@@ -159,7 +175,7 @@ mod tests {
 
     #[test]
     fn packages_are_installed_only_by_an_administrator_with_apt() {
-        for program in PROGRAMS {
+        for program in PROGRAMS.iter().chain(VULKAN) {
             assert_eq!(remedy(program, true, true), Remedy::Apt);
             for (apt, administrator, word) in
                 [(true, false, "sudo apt-get"), (false, true, "dnf"), (false, false, "dnf")]

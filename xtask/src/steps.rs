@@ -5,7 +5,7 @@
 use crate::built::{CARGO_DENY, CARGO_SEMVER_CHECKS};
 use crate::command::Invocation;
 use crate::runner::{Step, Work};
-use crate::{consumer, deny, files, installed, package, peers, requirements, rust_version, semver};
+use crate::{consumer, deny, files, installed, package, peers, requirements, rust_version, semver, vulkan};
 
 /// The name that `halite pull` knows the model of the golden tests by.
 const MODEL: &str = "smollm2-135m";
@@ -15,6 +15,7 @@ pub(crate) const PUBLISHED: &[&str] = &[
     "halite-hal",
     "halite-kernels",
     "halite-cpu",
+    "halite-wgpu",
     "halite",
     "halite-engine",
     "halite-server",
@@ -81,13 +82,22 @@ pub(crate) fn table() -> Vec<Step> {
             set_up: true,
             work: Work::Function(peers::set_up),
         },
+        Step {
+            name: "vulkan-drivers",
+            proves: "two Vulkan drivers that compute on the CPU are installed: Mesa's and SwiftShader's",
+            needs: &["tools"],
+            set_up: true,
+            work: Work::Function(vulkan::drivers),
+        },
         cargo(
             "test",
             "unit, parity, property and golden tests",
-            &["model", "peers"],
+            &["model", "peers", "vulkan-drivers"],
             &[&[
                 "test",
                 "--workspace",
+                "--exclude",
+                "halite-wgpu",
                 "--all-features",
                 "--no-fail-fast",
                 "--lib",
@@ -96,6 +106,13 @@ pub(crate) fn table() -> Vec<Step> {
                 "--examples",
             ]],
         ),
+        Step {
+            name: "wgpu",
+            proves: "the wgpu backend's tests, on either driver",
+            needs: &["vulkan-drivers"],
+            set_up: false,
+            work: Work::Function(vulkan::test),
+        },
         cargo(
             "report",
             "what the CPU runs natively, how near it comes to its bounds, and how many cases say so",

@@ -39,6 +39,10 @@ pub(super) const UNSAFE: &[Allowed] = &[
         path: "backends/cpu/src/team.rs",
         reason: "workers call a closure that the caller only lends, as scoped threads do",
     },
+    Allowed {
+        path: "backends/wgpu/src/pipeline_cache.rs",
+        reason: "hands the driver compiled pipelines that an earlier process kept",
+    },
     Allowed { path: "benches/src/ceilings/", reason: "probes instructions that only some processors have" },
     Allowed {
         path: "engine/src/mapped_file.rs",
