@@ -5,7 +5,6 @@ use halite_hal::Error;
 use halite_kernels::{
     attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
     collectives::CommunicatorInfo,
-    embedding::{PoolingPlan, PoolingSpec},
     linear::{LinearSpec, LoraPlan, LoraSpec},
     logits::{LogitsCapacity, LogitsPlan, LogitsSpec},
     mla::{MlaPlan, MlaSpec},
@@ -42,7 +41,6 @@ stands_for! {
     AttentionPlan { spec: &AttentionSpec, capacity: &AttentionCapacity, tokens: usize }
     MlaPlan { mla: &MlaSpec }
     CommunicatorInfo { rank: usize, ranks: usize }
-    PoolingPlan { spec: &PoolingSpec, max_sequences: usize, max_tokens: usize, sequences: usize, tokens: usize }
     LoraPlan { spec: &LoraSpec, max_rows: usize, rows: usize, last_adapter: Option<usize> }
     LogitsPlan { spec: &LogitsSpec, capacity: &LogitsCapacity, rows: usize }
     MoePlan { spec: &ExpertsSpec, max_tokens: usize }

@@ -1,45 +1,66 @@
-//! Not built yet.
+//! Rows of a table by token id; pooling and L2 normalising.
 
-use crate::{
-    device::Wgpu,
-    unbuilt::{REASON, Unbuilt, unbuilt},
-};
+mod l2_normalize;
+mod pooling;
+mod table;
+
+pub use pooling::WgpuPoolingPlan;
+
+use crate::{device::Wgpu, stream::WgpuStream};
 use halite_hal::Result;
 use halite_kernels::{
-    Checked, Support, embedding::Embedding, embedding::EmbeddingArgs, embedding::EmbeddingSpec,
-    embedding::L2NormalizeArgs, embedding::L2NormalizeSpec, embedding::PoolArgs, embedding::PoolingLimits,
-    embedding::PoolingSpec, embedding::PoolingStep,
+    Checked, Support,
+    embedding::{
+        Embedding, EmbeddingArgs, EmbeddingSpec, L2NormalizeArgs, L2NormalizeSpec, PoolArgs, PoolingLimits,
+        PoolingSpec, PoolingStep,
+    },
 };
 
 impl Embedding for Wgpu {
-    type PoolingPlan = Unbuilt;
-    fn embedding_supports(&self, _: &EmbeddingSpec) -> Support {
-        Support::No(REASON.to_owned())
+    type PoolingPlan = WgpuPoolingPlan;
+
+    fn embedding_supports(&self, spec: &EmbeddingSpec) -> Support {
+        table::supports(spec)
     }
-    fn embedding(&self, _: &mut Self::Stream, _: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("embedding"))
+
+    fn embedding(&self, stream: &mut WgpuStream, args: Checked<EmbeddingArgs<'_, Self>>) -> Result<()> {
+        self.embedding_supports(args.spec).require("embedding", self, args.spec)?;
+        table::look_up(stream, &args, self.largest_binding())
     }
-    fn pooling_supports(&self, _: &PoolingSpec) -> Support {
-        Support::No(REASON.to_owned())
+
+    fn pooling_supports(&self, spec: &PoolingSpec) -> Support {
+        pooling::supports(spec)
     }
-    fn pooling_plan(&self, _: &PoolingSpec, _: usize, _: usize) -> Result<Self::PoolingPlan> {
-        Err(unbuilt("embedding"))
+
+    fn pooling_plan(
+        &self,
+        spec: &PoolingSpec,
+        max_sequences: usize,
+        max_tokens: usize,
+    ) -> Result<WgpuPoolingPlan> {
+        self.pooling_supports(spec).require("pool", self, spec)?;
+        WgpuPoolingPlan::new(self, spec, max_sequences, max_tokens)
     }
+
     fn pooling_update(
         &self,
-        _: &mut Self::Stream,
-        _: &mut Self::PoolingPlan,
-        _: &Checked<PoolingStep<'_>, PoolingLimits>,
+        stream: &mut WgpuStream,
+        plan: &mut WgpuPoolingPlan,
+        step: &Checked<PoolingStep<'_>, PoolingLimits>,
     ) -> Result<()> {
-        Err(unbuilt("embedding"))
+        plan.update(stream, step)
     }
-    fn pool(&self, _: &mut Self::Stream, _: Checked<PoolArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("embedding"))
+
+    fn pool(&self, stream: &mut WgpuStream, args: Checked<PoolArgs<'_, Self>>) -> Result<()> {
+        pooling::pool(stream, &args)
     }
-    fn l2_normalize_supports(&self, _: &L2NormalizeSpec) -> Support {
-        Support::No(REASON.to_owned())
+
+    fn l2_normalize_supports(&self, spec: &L2NormalizeSpec) -> Support {
+        l2_normalize::supports(spec)
     }
-    fn l2_normalize(&self, _: &mut Self::Stream, _: Checked<L2NormalizeArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("embedding"))
+
+    fn l2_normalize(&self, stream: &mut WgpuStream, args: Checked<L2NormalizeArgs<'_, Self>>) -> Result<()> {
+        self.l2_normalize_supports(args.spec).require("l2_normalize", self, args.spec)?;
+        l2_normalize::rows(stream, &args)
     }
 }
