@@ -6,7 +6,7 @@ use super::{
     records::{self, Pairs, Records},
 };
 use crate::{device::Wgpu, memory::WgpuBuffer, operand::Operand, read_back::ReadBack, stream::WgpuStream};
-use halite_hal::{DType, Device, Error, Result};
+use halite_hal::{DType, Device, Error, Result, Stream};
 use halite_kernels::cache::KvSpec;
 use std::collections::{HashMap, HashSet};
 
@@ -84,7 +84,7 @@ pub(super) fn export(
 ) -> Result<ReadBack> {
     let len = cache.spec.cache_bytes(blocks.len())?;
     let canonical = device.alloc(len)?;
-    each(device, stream, cache, blocks, &canonical, Way::Out)?;
+    each(stream, cache, blocks, &canonical, Way::Out, device.largest_binding())?;
     stream.read(&canonical, 0, len)
 }
 
@@ -98,7 +98,7 @@ pub(super) fn import(
 ) -> Result<()> {
     let canonical = device.alloc(bytes.len() as u64)?;
     stream.stage(&canonical, 0, bytes)?;
-    each(device, stream, cache, blocks, &canonical, Way::In)
+    each(stream, cache, blocks, &canonical, Way::In, device.largest_binding())
 }
 
 #[derive(Clone, Copy)]
@@ -109,28 +109,29 @@ enum Way {
     In,
 }
 
-/// Copies every record of blocks, as many blocks at a time as a dispatch reaches in the canonical layout.
+/// Copies every record of blocks, as many blocks at a time as a dispatch reaches in the canonical layout: `limit` bytes.
 fn each(
-    device: &Wgpu,
     stream: &mut WgpuStream,
     cache: &WgpuKvCache,
     blocks: &[u32],
     canonical: &WgpuBuffer,
     way: Way,
+    limit: u64,
 ) -> Result<()> {
-    let spec = &cache.spec;
-    let (block, limit) = (spec.block_bytes()?, device.largest_binding());
+    let (spec, device) = (&cache.spec, stream.device().clone());
+    let block = spec.block_bytes()?;
     if block > limit {
         return Err(Error::Limit { operator: "cache", argument: "bytes of a block", got: block, limit });
     }
-    let at_once = (limit / block) as usize;
+    // What is bound begins up to 255 bytes before a piece.
+    let at_once = (limit.saturating_sub(512) / block).max(1) as usize;
     for (turn, blocks) in blocks.chunks(at_once).enumerate() {
         let start = (turn * at_once) as u64 * block;
         let part = Operand::bytes(canonical, start..start + blocks.len() as u64 * block, DType::U8);
         let places = blocks.iter().copied().zip(0..);
         let pairs = match way {
-            Way::Out => Pairs::upload(device, stream, places)?,
-            Way::In => Pairs::upload(device, stream, places.map(|(block, place)| (place, block)))?,
+            Way::Out => Pairs::upload(&device, stream, places)?,
+            Way::In => Pairs::upload(&device, stream, places.map(|(block, place)| (place, block)))?,
         };
         for (layer, kind, first) in places_of(spec, &cache.layers) {
             let there = Records { memory: part.clone(), first, stride: block as usize };
@@ -157,6 +158,9 @@ fn places_of<'a>(spec: &'a KvSpec, layers: &'a [Layer]) -> impl Iterator<Item = 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
+    use halite_hal::Pending;
+    use halite_kernels::cache::{KvCacheOps, KvFormat};
 
     #[test]
     fn only_blocks_that_are_read_and_written_go_aside() {
@@ -166,5 +170,25 @@ mod tests {
         assert_eq!(steps.direct, [(2, 3)]);
         assert_eq!(steps.back, [(0, 1), (1, 0), (2, 4), (2, 5)]);
         assert_eq!(Steps::of(&pairs, false).direct, pairs, "two caches have no block in common");
+    }
+
+    #[test]
+    fn pieces_of_the_canonical_layout_are_one() -> Result<()> {
+        let Some(gpu) = testing::gpu("blocks in pieces") else { return Ok(()) };
+        let stream = &mut gpu.stream()?;
+        // Blocks of an odd number of bytes.
+        let spec = KvSpec::new(2, 1, 5).with_block_size(3).with_format(KvFormat::Int8PerTokenHead);
+        let (cache, size) = (gpu.kv_cache(&spec, 9)?, spec.block_bytes()? as usize);
+        let bytes: Vec<u8> = (0..9 * size).map(|i| (i % 251) as u8).collect();
+        let all: Vec<u32> = (0..9).rev().collect();
+        let canonical = gpu.alloc(bytes.len() as u64)?;
+        stream.stage(&canonical, 0, &bytes)?;
+        let limit = 512 + 4 * size as u64;
+        each(stream, &cache, &all, &canonical, Way::In, limit)?;
+        let back = gpu.alloc(bytes.len() as u64)?;
+        each(stream, &cache, &all, &back, Way::Out, limit)?;
+        assert!(stream.read(&back, 0, bytes.len() as u64)?.wait()? == bytes, "in pieces");
+        assert!(export(&gpu, stream, &cache, &all)?.wait()? == bytes, "in one piece");
+        Ok(())
     }
 }
