@@ -120,7 +120,7 @@ fn main(
     let held = atomicLoad(&gathered);
     for (var size = 2u; size < 2u * held && size <= CAPACITY; size *= 2u) {
         for (var step = size / 2u; step > 0u; step /= 2u) {
-            for (var pair = lane; pair < CAPACITY / 2u; pair += LANES) {
+            for (var pair = lane; pair < min(held, CAPACITY / 2u); pair += LANES) {
                 let a = 2u * pair - (pair & (step - 1u));
                 let b = a + step;
                 let rising = (a & size) != 0u;
