@@ -145,6 +145,7 @@ fn declare(text: &mut String, bound: &Bound, binding: u32) {
     let Bound { name, access, dtype, operand } = bound;
     let there = operand.is_some();
     put(text, format_args!("const HAS_{}: bool = {there};\n", name.to_uppercase()));
+    put(text, format_args!("alias {name}_value = {};\n", if dtype.is_float() { "f32" } else { "i32" }));
     let small = dtype.size() < 4;
     let reads = matches!(access, Access::In | Access::InOut);
     let writes = matches!(access, Access::Out | Access::InOut);

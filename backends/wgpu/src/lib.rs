@@ -57,6 +57,7 @@ pub use adapter::{AdapterReport, adapters};
 pub use cache::{WgpuKvCache, WgpuSlots};
 pub use device::{Options, Wgpu};
 pub use embedding::WgpuPoolingPlan;
+pub use linear::WgpuPacked;
 pub use memory::WgpuBuffer;
 pub use read_back::ReadBack;
 pub use rope::WgpuRopePlan;

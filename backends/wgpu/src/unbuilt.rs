@@ -5,7 +5,7 @@ use halite_hal::Error;
 use halite_kernels::{
     attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
     collectives::CommunicatorInfo,
-    linear::{LinearSpec, LoraPlan, LoraSpec},
+    linear::{LoraPlan, LoraSpec},
     logits::{LogitsCapacity, LogitsPlan, LogitsSpec},
     mla::{MlaPlan, MlaSpec},
     moe::{ExpertsSpec, MoePlan},
@@ -46,12 +46,6 @@ stands_for! {
     MoePlan { spec: &ExpertsSpec, max_tokens: usize }
     SamplingPlan { spec: &SamplingSpec, max_rows: usize, rows: usize }
     VerifyPlan { spec: &SamplingSpec, capacity: &VerifyCapacity, requests: usize, drafts: usize }
-}
-
-impl AsRef<LinearSpec> for Unbuilt {
-    fn as_ref(&self) -> &LinearSpec {
-        match *self {}
-    }
 }
 
 impl AsRef<MlaSpec> for Unbuilt {

@@ -1,0 +1,158 @@
+//! Weights packed for this backend: made, saved and restored.
+
+use super::{
+    layout::{Layout, PANEL, panels, panels_a_result},
+    pack::Packer,
+};
+use crate::{device::Wgpu, memory::WgpuBuffer, operand::Operand, stream::WgpuStream};
+use halite_hal::{DType, Device, Error, Pending, Result, Storage};
+use halite_kernels::{
+    Checked,
+    linear::{HostWeights, Linear, LinearSpec},
+};
+use std::{ops::Range, sync::Arc};
+
+/// Bytes that are put together on the host at once.
+const CHUNK: usize = 16 << 20;
+
+/// Packed weights: a counted handle. One layout serves every number of rows.
+#[derive(Clone, Debug)]
+pub struct WgpuPacked(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    spec: LinearSpec,
+    layout: Layout,
+    pieces: Vec<Piece>,
+}
+
+/// Successive panels, as many as one kernel can reach.
+#[derive(Debug)]
+pub(super) struct Piece {
+    buffer: WgpuBuffer,
+    pub(super) panels: Range<usize>,
+}
+
+impl Piece {
+    pub(super) fn operand(&self) -> Operand {
+        Operand::bytes(&self.buffer, 0..self.buffer.len(), DType::U8)
+    }
+}
+
+impl AsRef<LinearSpec> for WgpuPacked {
+    fn as_ref(&self) -> &LinearSpec {
+        &self.0.spec
+    }
+}
+
+impl WgpuPacked {
+    pub(super) fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.0.pieces
+    }
+}
+
+/// The sizes of a layer's panels, and how many there are.
+fn sizes(spec: &LinearSpec) -> Result<(Layout, usize)> {
+    let sizes = Layout::of(spec).zip(panels(spec));
+    let counted = sizes.filter(|(layout, panels)| {
+        panels.checked_mul(layout.bytes()).is_some_and(|bytes| i64::try_from(bytes).is_ok())
+    });
+    let (got, limit) = (u64::MAX, i64::MAX as u64);
+    counted.ok_or(Error::Limit { operator: "linear", argument: "packed bytes", got, limit })
+}
+
+impl Wgpu {
+    /// Allocates all pieces.
+    fn pieces(&self, spec: &LinearSpec, layout: &Layout, panels: usize) -> Result<Vec<Piece>> {
+        let limit = self.largest_binding().min(self.raw().limits().max_buffer_size);
+        let together = panels_a_result(spec);
+        let whole = (limit / layout.bytes() as u64) as usize / together * together;
+        if whole == 0 {
+            let got = (layout.bytes() * together) as u64;
+            return Err(Error::Limit { operator: "linear", argument: "bytes of 16 channels", got, limit });
+        }
+        let pieces = (0..panels).step_by(whole).map(|first| {
+            let panels = first..panels.min(first + whole);
+            let buffer = self.alloc((panels.len() * layout.bytes()) as u64)?;
+            Ok(Piece { buffer, panels })
+        });
+        pieces.collect()
+    }
+
+    pub(super) fn pack(
+        &self,
+        stream: &mut WgpuStream,
+        weights: &Checked<HostWeights<'_>, &LinearSpec>,
+    ) -> Result<WgpuPacked> {
+        let spec = (*weights.context()).clone();
+        self.linear_supports(&spec).require("linear", self, &spec)?;
+        let (layout, panels) = sizes(&spec)?;
+        let pieces = self.pieces(&spec, &layout, panels)?;
+        let mut packer = Packer::new(&spec, layout, weights);
+        let at_once = (CHUNK / layout.bytes()).max(1);
+        let mut bytes = Vec::new();
+        for piece in &pieces {
+            for first in piece.panels.clone().step_by(at_once) {
+                let chunk = first..piece.panels.end.min(first + at_once);
+                bytes.clear();
+                bytes.resize(chunk.len() * layout.bytes(), 0);
+                for (panel, bytes) in chunk.zip(bytes.chunks_exact_mut(layout.bytes())) {
+                    packer.fill(panel, bytes)?;
+                }
+                stream.stage(
+                    &piece.buffer,
+                    ((first - piece.panels.start) * layout.bytes()) as u64,
+                    &bytes,
+                )?;
+            }
+        }
+        Ok(WgpuPacked(Arc::new(Inner { spec, layout, pieces })))
+    }
+
+    pub(super) fn restore(
+        &self,
+        stream: &mut WgpuStream,
+        spec: &LinearSpec,
+        saved: &[u8],
+    ) -> Result<WgpuPacked> {
+        spec.check()?;
+        self.linear_supports(spec).require("linear", self, spec)?;
+        let expected = header(spec);
+        let wrong = |expected: String, got: String| Error::Layout { operator: "linear", expected, got };
+        let Some(panels_saved) = saved.strip_prefix(expected.as_bytes()) else {
+            let line = saved.split(|&byte| byte == b'\n').next().unwrap_or_default();
+            let line = line[..line.len().min(expected.len() + 200)].escape_ascii().to_string();
+            return Err(wrong(expected.trim_end().to_owned(), line));
+        };
+        let (layout, panels) = sizes(spec)?;
+        let size = panels * layout.bytes();
+        if panels_saved.len() != size {
+            let got = format!("{} bytes", panels_saved.len());
+            return Err(wrong(format!("{size} bytes after the header"), got));
+        }
+        let pieces = self.pieces(spec, &layout, panels)?;
+        for piece in &pieces {
+            let Range { start, end } = piece.panels;
+            stream.stage(&piece.buffer, 0, &panels_saved[start * layout.bytes()..end * layout.bytes()])?;
+        }
+        Ok(WgpuPacked(Arc::new(Inner { spec: spec.clone(), layout, pieces })))
+    }
+}
+
+/// What saved weights begin with: the layout's name and version, and the spec they were packed for.
+fn header(spec: &LinearSpec) -> String {
+    format!("halite-wgpu linear panels-of-{PANEL} v1 {spec:?}\n")
+}
+
+/// The packed bytes: the header and all panels, wherever they were cut.
+pub(super) fn save(stream: &mut WgpuStream, packed: &WgpuPacked) -> Result<Vec<u8>> {
+    let mut bytes = header(packed.as_ref()).into_bytes();
+    for piece in packed.pieces() {
+        bytes.extend(stream.read(&piece.buffer, 0, piece.buffer.len())?.wait()?);
+    }
+    Ok(bytes)
+}

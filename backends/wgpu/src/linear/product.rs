@@ -1,0 +1,229 @@
+//! The product of rows with packed weights, and what follows it: what layers, groups and experts are made of.
+
+use super::{
+    layout::{has_kept, panels_a_result},
+    packed::{Piece, WgpuPacked},
+    segments::Segments,
+    shaders::{Kernels, kernels},
+};
+use crate::{
+    activation::code,
+    device::Wgpu,
+    launch::{Access, Launch, spread},
+    operand::Operand,
+    stream::WgpuStream,
+    support::unsupported,
+};
+use halite_hal::{DType, Result, Tensor};
+use halite_kernels::{
+    activation::Activation,
+    linear::{Activations, Epilogue, GroupOffset, OutputScale, WeightFormat},
+};
+
+/// Rows up to which each weight is read once a block of rows, instead of tiles of many rows.
+const FEW_ROWS: usize = 8;
+/// Rows of a block where there are few.
+const FEW: usize = 4;
+/// Rows of a tile.
+const TILE_ROWS: usize = 64;
+/// Panels of a tile.
+const TILE_PANELS: usize = 4;
+/// What shaders know no function by.
+const NO_FUNCTION: usize = 255;
+
+/// Rows of elements, `stride` elements from one to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    pub(crate) operand: Operand,
+    pub(crate) stride: usize,
+}
+
+impl Matrix {
+    pub(crate) fn new(operand: Operand, stride: usize) -> Self {
+        Matrix { operand, stride }
+    }
+
+    /// A tensor of one or two dimensions.
+    pub(crate) fn of(tensor: &Tensor<Wgpu>) -> Self {
+        Matrix { operand: Operand::tensor(tensor), stride: tensor.strides().first().copied().unwrap_or(1) }
+    }
+}
+
+/// What is multiplied: tensors of the spec's activations, or scratch memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(crate) x: Matrix,
+    /// Of quantised activations.
+    pub(crate) scales: Option<Matrix>,
+    /// As the scales lie.
+    pub(crate) zero_points: Option<Operand>,
+    pub(crate) outliers: Option<Matrix>,
+}
+
+impl Input {
+    pub(crate) fn of(x: &Activations<'_, Wgpu>) -> Result<Self> {
+        match (x, x.quantized()) {
+            (_, Some(x)) => Ok(Input {
+                x: Matrix::of(x.q),
+                scales: Some(Matrix::of(x.scales)),
+                zero_points: x.zero_points.map(Operand::tensor),
+                outliers: x.outliers.map(Matrix::of),
+            }),
+            (Activations::Float(x), _) => {
+                Ok(Input { x: Matrix::of(x), scales: None, zero_points: None, outliers: None })
+            }
+            (other, _) => Err(unsupported("linear", "this form of activations", other)),
+        }
+    }
+}
+
+/// What follows a product.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct After {
+    /// F32 `[weight_rows]`.
+    pub(crate) bias: Option<Operand>,
+    pub(crate) activation: Option<Activation>,
+    pub(crate) soft_cap: Option<f32>,
+    pub(crate) residual: Option<Matrix>,
+    pub(crate) output_scale: Option<OutputScale>,
+}
+
+impl After {
+    pub(crate) fn of(epilogue: &Epilogue<'_, Wgpu>) -> Self {
+        After {
+            bias: epilogue.bias.map(Operand::tensor),
+            activation: epilogue.activation,
+            soft_cap: epilogue.soft_cap,
+            residual: epilogue.residual.map(Matrix::of),
+            output_scale: epilogue.output_scale,
+        }
+    }
+}
+
+/// Rows that only the device knows: from element `at` of an I32 table up to, without it, the element behind.
+///
+/// Both are clamped to the product's rows, which are the most that there may be: so many workgroups are started, and those
+/// that get no rows leave at once. Rows are read and written at their places in all of the product's matrices. Groups
+/// whose ranges overlap write the same rows: a table that is not ascending has to be made so before.
+#[derive(Clone, Debug)]
+pub(crate) struct RowRange {
+    pub(crate) table: Operand,
+    pub(crate) at: usize,
+}
+
+/// `out = after(x · Wᵀ)`, without checks: whoever makes one has checked tensors, or scratch memory of the right size.
+///
+/// A row's bits depend on nothing but the row. It needs no scratch memory; a layer larger than one kernel reaches takes
+/// several dispatches, others one.
+#[derive(Clone, Debug)]
+pub(crate) struct Product<'a> {
+    pub(crate) weights: &'a WgpuPacked,
+    pub(crate) input: Input,
+    pub(crate) after: After,
+    /// Of the spec's output type.
+    pub(crate) out: Matrix,
+    /// Rows of input and output.
+    pub(crate) rows: usize,
+    /// Which of them; all where there is none. It takes the place of a residual.
+    pub(crate) range: Option<RowRange>,
+}
+
+impl Product<'_> {
+    /// Queues it.
+    pub(crate) fn queue(&self, stream: &mut WgpuStream) -> Result<()> {
+        if self.after.residual.is_some() && self.range.is_some() {
+            let form = "a residual of rows that only the device knows";
+            return Err(unsupported("linear", form, self.weights.as_ref()));
+        }
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let function = match self.weights.as_ref().gate.or(self.after.activation) {
+            Some(activation) => match code(activation) {
+                Some(code) => code as usize,
+                None => return Err(unsupported("linear", "this activation", &activation)),
+            },
+            None => NO_FUNCTION,
+        };
+        self.weights.pieces().iter().try_for_each(|piece| self.queue_piece(stream, piece, function))
+    }
+
+    fn queue_piece(&self, stream: &mut WgpuStream, piece: &Piece, function: usize) -> Result<()> {
+        let Product { weights, input, after, out, rows, range } = self;
+        let (spec, layout) = (weights.as_ref(), weights.layout());
+        let Kernels { arithmetic, vector, tile } = kernels(spec);
+        let few = *rows <= FEW_ROWS;
+        let block = match rows {
+            1 => 1,
+            _ if few => FEW,
+            _ => TILE_ROWS,
+        };
+        let (panels, together) = (piece.panels.len(), panels_a_result(spec));
+        let columns = panels.div_ceil(if few { together } else { TILE_PANELS });
+        // More than a grid holds are refused where they are queued.
+        let groups = columns.saturating_mul(rows.div_ceil(block));
+        let Segments { quads, weight_group, x_group, segment } = Segments::of(spec, arithmetic);
+        let stride = |matrix: &Option<Matrix>| matrix.as_ref().map_or(0, |matrix| matrix.stride);
+        let operand = |matrix: &Option<Matrix>| matrix.as_ref().map(|matrix| matrix.operand.clone());
+        let dtype = |matrix: &Option<Matrix>| matrix.as_ref().map_or(DType::F32, |m| m.operand.dtype);
+        let (offset, int4) = (spec.weights.offset(), spec.weights.is_int4());
+        let x_sums = offset == GroupOffset::Min || offset == GroupOffset::ZeroPoint && !int4;
+        let OutputScale { scale, zero_point, .. } = after.output_scale.unwrap_or(OutputScale::new(1.0));
+        let launch = Launch::new(if few { vector } else { tile })
+            .operand("w", Access::Quads, piece.operand())
+            .operand("x", Access::In, input.x.operand.clone())
+            .optional("x_scales", Access::In, DType::F32, operand(&input.scales))
+            .optional("x_zeros", Access::In, DType::I32, input.zero_points.clone())
+            .optional("x_outliers", Access::In, dtype(&input.outliers), operand(&input.outliers))
+            .optional("bias", Access::In, DType::F32, after.bias.clone())
+            .optional("residual", Access::In, dtype(&after.residual), operand(&after.residual))
+            .optional("range", Access::In, DType::I32, range.as_ref().map(|range| range.table.clone()))
+            .operand("out", Access::Out, out.operand.clone())
+            .constant("ROWS", if few { block as u32 } else { 1 })
+            .constant("PANELS", together as u32)
+            .constant("OFFSET", offset_code(offset))
+            .flag("INT4", int4)
+            .flag("BF16", spec.weights == WeightFormat::Bf16)
+            .flag("UNSIGNED", spec.activations.dtype() == DType::U8)
+            .flag("X_SUMS", spec.activations.is_quantized() && x_sums)
+            .flag("X_GROUPS", x_group < quads)
+            .flag("ONE_SCALE", spec.activations.is_per_tensor())
+            .flag("KEPT", has_kept(spec))
+            .flag("INTEGERS", !spec.output.is_float())
+            .flag("INTEGERS_UNSIGNED", spec.output == DType::U8)
+            .size("rows", *rows)
+            .size("k", spec.in_features)
+            .size("quads", quads)
+            .size("segment", segment)
+            .size("panels", panels)
+            .size("first_panel", piece.panels.start)
+            .size("results", spec.out_features)
+            .size("panel_units", layout.len)
+            .size("scales_at", layout.scales)
+            .size("outliers_at", layout.outliers)
+            .size("groups", layout.groups)
+            .size("weight_group", weight_group)
+            .size("x_group", x_group)
+            .size("x_stride", input.x.stride)
+            .size("scales_stride", stride(&input.scales))
+            .size("outliers", spec.outliers.map_or(0, |outliers| outliers.columns))
+            .size("outliers_stride", stride(&input.outliers))
+            .size("residual_stride", stride(&after.residual))
+            .size("out_stride", out.stride)
+            .size("function", function)
+            .float("soft_cap", after.soft_cap.unwrap_or(0.0))
+            .float("output_scale", scale)
+            .int("output_zero", zero_point)
+            .size("range_at", range.as_ref().map_or(0, |range| range.at));
+        stream.launch(launch, spread(groups))
+    }
+}
+
+/// The number that shaders know it by.
+fn offset_code(offset: GroupOffset) -> u32 {
+    match offset {
+        GroupOffset::ZeroPoint => 1,
+        GroupOffset::Min => 2,
+        _ => 0,
+    }
+}
