@@ -1,9 +1,9 @@
 //! Attention over a paged cache: prefill of one prompt, decode of a batch.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, for_each_device, values};
 use halite_hal::{DType, Result, Stream, Tensor};
-use halite_kernels::{Backend, attention::*, cache::*};
+use halite_kernels::{attention::*, cache::*};
 
 /// A model's heads, and a step.
 struct Case {
@@ -28,7 +28,7 @@ struct Attentions;
 impl Bench for Attentions {
     const OPERATOR: &'static str = "attention";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         for case in &CASES {
             for dtype in [DType::F32, DType::Bf16] {
                 measure(group, device, case, dtype)?;
@@ -38,8 +38,8 @@ impl Bench for Attentions {
     }
 }
 
-fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DType) -> Result<()> {
-    let mut stream = device.stream()?;
+fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DType) -> Result<()> {
+    let stream = &mut device.stream()?;
     let kv = KvSpec::new(1, case.kv_heads, case.head_dim).with_dtype(dtype);
     let row = case.kv_len.div_ceil(kv.block_size);
     let blocks = row * case.sequences;
@@ -50,12 +50,12 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
     let slots: Vec<i64> = (0..cache.slots() as i64).collect();
     let mut table = device.slots_plan(&cache, slots.len())?;
     let mapping = SlotMapping { slots: &slots }.check(&table)?;
-    device.slots_update(&mut stream, &mut table, &mapping)?;
+    device.slots_update(stream, &mut table, &mapping)?;
     let dims = [slots.len(), case.kv_heads, case.head_dim];
-    let k = Tensor::from_slice(&mut stream, &values(dims.iter().product()), &dims)?;
-    let v = Tensor::from_slice(&mut stream, &vec![0.5f32; dims.iter().product()], &dims)?;
+    let k = Tensor::from_slice(stream, &values(dims.iter().product()), &dims)?;
+    let v = Tensor::from_slice(stream, &vec![0.5f32; dims.iter().product()], &dims)?;
     let write = CacheWriteArgs { slots: &table, cache: &cache, layer: 0, k: &k, v: &v };
-    device.cache_write(&mut stream, write.check()?)?;
+    device.cache_write(stream, write.check()?)?;
 
     let spec = AttentionSpec::causal(case.query_heads, kv);
     let tokens = case.q_len * case.sequences;
@@ -77,12 +77,12 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
         tree_parents: &[],
     };
     let step = step.check(&plan)?;
-    device.attention_update(&mut stream, &mut plan, &step)?;
+    device.attention_update(stream, &mut plan, &step)?;
     stream.reserve(device.attention_workspace(&plan))?;
     let dims = [tokens, case.query_heads, case.head_dim];
-    let q = Tensor::from_slice(&mut stream, &values(dims.iter().product()), &dims)?;
+    let q = Tensor::from_slice(stream, &values(dims.iter().product()), &dims)?;
     let out = Tensor::new(device, DType::F32, &dims)?;
-    let mut run = || -> Result<()> {
+    let run = |stream: &mut B::Stream| -> Result<()> {
         let args = AttentionArgs {
             plan: &plan,
             cache: &cache,
@@ -93,10 +93,10 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
             sinks: None,
             log_sum_exp: None,
         };
-        device.attention(&mut stream, args.check()?)
+        device.attention(stream, args.check()?)
     };
-    run()?;
-    let answer = out.to_vec::<f32>(&mut device.stream()?)?;
+    run(stream)?;
+    let answer = out.to_vec::<f32>(stream)?;
     assert!(answer.iter().all(|value| (value - 0.5).abs() < 1e-5), "a mean of equal values is that value");
 
     let work = if case.q_len == 1 {
@@ -104,13 +104,13 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DT
     } else {
         // The causal half, for scores and for values.
         let pairs = case.q_len * (case.q_len + 1) / 2;
-        Work::F32((2 * pairs * case.query_heads * case.head_dim) as u64)
+        Work::f32((2 * pairs * case.query_heads * case.head_dim) as u64)
     };
     let id = format!(
         "{}x{}of{}-heads{}on{}x{}/{dtype}",
         case.sequences, case.q_len, case.kv_len, case.query_heads, case.kv_heads, case.head_dim
     );
-    group.measure(&id, work, run)
+    group.measure(&id, work, stream, run)
 }
 
 fn attention(criterion: &mut Criterion) {

@@ -1,9 +1,9 @@
 //! Hidden states between two ranks: reduced as tensor parallelism does, exchanged as expert parallelism does.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, for_each_device};
+use halite_bench::{Bench, Group, Measured, Work, check_first, for_each_device};
 use halite_hal::{DType, Error, Result, Tensor};
-use halite_kernels::{Backend, collectives::*};
+use halite_kernels::collectives::*;
 use std::thread;
 
 const RANKS: usize = 2;
@@ -29,7 +29,7 @@ struct Calls;
 impl Bench for Calls {
     const OPERATOR: &'static str = "collectives";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         // Llama 3 8B: a decode step of two sequences, and a prompt.
         for rows in [2, 512] {
             for call in CALLS {
@@ -41,31 +41,30 @@ impl Bench for Calls {
 }
 
 /// One rank: its communicator, its stream and its tensors.
-struct Rank<B: Backend> {
+struct Rank<B: Measured> {
     device: B,
     communicator: B::Communicator,
-    stream: B::Stream,
     x: Tensor<B>,
     out: Tensor<B>,
 }
 
-impl<B: Backend> Rank<B> {
+impl<B: Measured> Rank<B> {
     fn new(
         device: &B,
+        stream: &mut B::Stream,
         communicator: B::Communicator,
         call: Collective,
         rows: usize,
         columns: usize,
     ) -> Result<Self> {
-        let mut stream = device.stream()?;
         let value = communicator.rank() as f32 + 1.0;
-        let x = Tensor::from_slice(&mut stream, &vec![value; rows * columns], &[rows, columns])?;
+        let x = Tensor::from_slice(stream, &vec![value; rows * columns], &[rows, columns])?;
         let out = Tensor::new(device, DType::F32, &[out_rows(call, rows), columns])?;
-        Ok(Rank { device: device.clone(), communicator, stream, x, out })
+        Ok(Rank { device: device.clone(), communicator, x, out })
     }
 
-    fn call(&mut self, call: Collective) -> Result<()> {
-        let Rank { device, communicator, stream, x, out } = self;
+    fn call(&mut self, stream: &mut B::Stream, call: Collective) -> Result<()> {
+        let Rank { device, communicator, x, out } = self;
         let counts = [x.dims()[0] / RANKS; RANKS];
         match call {
             Collective::AllReduce(reduction) => {
@@ -86,7 +85,7 @@ impl<B: Backend> Rank<B> {
     }
 }
 
-fn measure<B: Backend>(
+fn measure<B: Measured>(
     group: &mut Group<'_>,
     device: &B,
     call: Collective,
@@ -100,17 +99,19 @@ fn measure<B: Backend>(
     thread::scope(|scope| {
         // It calls as often as the first rank does, which is over when that one's communicator is gone.
         let other = scope.spawn(move || -> Result<()> {
-            let mut rank = Rank::new(device, second, call, rows, columns)?;
+            let stream = &mut device.stream()?;
+            let mut rank = Rank::new(device, stream, second, call, rows, columns)?;
             loop {
-                match rank.call(call) {
+                match rank.call(stream, call) {
                     Err(Error::RankLost { .. }) => return Ok(()),
                     outcome => outcome?,
                 }
             }
         });
-        let mut rank = Rank::new(device, first, call, rows, columns)?;
-        rank.call(call)?;
-        let answer = rank.out.to_vec::<f32>(&mut device.stream()?)?;
+        let stream = &mut device.stream()?;
+        let mut rank = Rank::new(device, stream, first, call, rows, columns)?;
+        rank.call(stream, call)?;
+        let answer = rank.out.to_vec::<f32>(stream)?;
         // The first rank's input is 1 and the second's 2: what was reduced is 3 throughout.
         let reduced = matches!(call, Collective::AllReduce(_) | Collective::ReduceScatter(_));
         let [start, end] = if reduced { [3.0; 2] } else { [1.0, 2.0] };
@@ -119,7 +120,7 @@ fn measure<B: Backend>(
         // Every rank's input is read and its result written.
         let bytes = RANKS * (rows + out_rows(call, rows)) * columns * 4;
         let id = format!("{call:?}/{RANKS}-ranks/{rows}x{columns}");
-        let outcome = group.measure(&id, Work::bytes(bytes as u64), || rank.call(call));
+        let outcome = group.measure(&id, Work::bytes(bytes as u64), stream, |stream| rank.call(stream, call));
         drop(rank);
         outcome.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })

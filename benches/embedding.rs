@@ -1,9 +1,9 @@
 //! Looking token ids up in tables of a model's size.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, check_first, for_each_device, values};
 use halite_hal::{DType, Result, Tensor};
-use halite_kernels::{Backend, embedding::*};
+use halite_kernels::embedding::*;
 
 const VOCABULARY: usize = 49_152;
 
@@ -12,7 +12,7 @@ struct Embeddings;
 impl Bench for Embeddings {
     const OPERATOR: &'static str = "embedding";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         let stream = &mut device.stream()?;
         let hidden = 576;
         let data = values(VOCABULARY * hidden);
@@ -28,7 +28,7 @@ impl Bench for Embeddings {
             let out = Tensor::new(device, DType::F32, &[tokens, hidden])?;
             for (format, size) in [(TableFormat::Float(DType::F32), 4), (TableFormat::Int8PerRow, 1)] {
                 let spec = EmbeddingSpec::new(format);
-                let mut step = || -> Result<()> {
+                let step = |stream: &mut B::Stream| -> Result<()> {
                     let table = if format == TableFormat::Int8PerRow {
                         EmbeddingTable::Int8PerRow { q: &q, scales: &scales }
                     } else {
@@ -37,11 +37,11 @@ impl Bench for Embeddings {
                     let args = EmbeddingArgs { spec: &spec, table, ids: &ids, out: &out };
                     device.embedding(stream, args.check()?)
                 };
-                step()?;
+                step(stream)?;
                 let expected = if size == 1 { f64::from(bytes[first]) / 2.0 } else { f64::from(data[first]) };
-                check_first(&out.to_vec::<f32>(&mut device.stream()?)?, expected, 0.0);
+                check_first(&out.to_vec::<f32>(stream)?, expected, 0.0);
                 let work = Work::bytes((tokens * hidden * (size + 4)) as u64);
-                group.measure(&format!("{tokens}x{hidden}/{format:?}"), work, step)?;
+                group.measure(&format!("{tokens}x{hidden}/{format:?}"), work, stream, step)?;
             }
         }
         Ok(())

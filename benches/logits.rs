@@ -1,12 +1,9 @@
 //! What requests ask of their logits: penalties, biases and masks, over a vocabulary of 128k.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, for_each_device, values};
 use halite_hal::{Result, Tensor};
-use halite_kernels::{
-    Backend,
-    logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties},
-};
+use halite_kernels::logits::{LogitsArgs, LogitsCapacity, LogitsRow, LogitsSpec, LogitsStep, Penalties};
 
 /// Llama 3's.
 const VOCABULARY: usize = 128_256;
@@ -26,7 +23,7 @@ struct LogitOps;
 impl Bench for LogitOps {
     const OPERATOR: &'static str = "logits";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         let tokens: Vec<u32> = (0..PROMPT + OUTPUT).map(token).collect();
         let (prompt, output) = tokens.split_at(PROMPT);
         let mut bias: Vec<(u32, f32)> = tokens[..BIASES].iter().map(|&token| (token, 5.0)).collect();
@@ -55,7 +52,7 @@ impl Bench for LogitOps {
     }
 }
 
-fn measure<B: Backend>(
+fn measure<B: Measured>(
     group: &mut Group<'_>,
     device: &B,
     id: &str,
@@ -77,12 +74,12 @@ fn measure<B: Backend>(
         Ok(plan)
     };
     let plans = [plan(requests[0])?, plan(requests[1])?];
-    let mut step = |plan: &B::LogitsPlan| -> Result<()> {
+    let step = |stream: &mut B::Stream, plan: &B::LogitsPlan| -> Result<()> {
         device.adjust_logits(stream, LogitsArgs { plan, logits: &logits }.check()?)
     };
 
-    step(&plans[0])?;
-    let answer = logits.to_vec::<f32>(&mut device.stream()?)?;
+    step(stream, &plans[0])?;
+    let answer = logits.to_vec::<f32>(stream)?;
     for row in [0, rows - 1] {
         // Of the prompt, of neither, of the output.
         for token in [0, 2, 3, token(PROMPT)] {
@@ -96,9 +93,9 @@ fn measure<B: Backend>(
     }
 
     let mut turn = 0;
-    group.measure(id, work, || {
+    group.measure(id, work, stream, |stream| {
         turn = 1 - turn;
-        step(&plans[turn])
+        step(stream, &plans[turn])
     })
 }
 

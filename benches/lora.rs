@@ -1,9 +1,11 @@
 //! Low-rank adapters of a layer, several in a batch.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, cold_copies, for_each_device, values};
+use halite_bench::{
+    Bench, Group, Measured, Product, Work, check_first, cold_copies, for_each_device, values,
+};
 use halite_hal::{Result, Stream, Tensor};
-use halite_kernels::{Backend, linear::*};
+use halite_kernels::linear::*;
 
 /// Hidden size of Llama 3 8B: its query and output projections.
 const HIDDEN: usize = 4096;
@@ -16,7 +18,7 @@ struct Loras;
 impl Bench for Loras {
     const OPERATOR: &'static str = "lora";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         // Decode with an adapter a row and with rows of one adapter together, prefill of a prompt an adapter.
         for rows_an_adapter in [1, 8, 128] {
             measure(group, device, rows_an_adapter)?;
@@ -25,8 +27,8 @@ impl Bench for Loras {
     }
 }
 
-fn measure<B: Backend>(group: &mut Group<'_>, device: &B, rows_an_adapter: usize) -> Result<()> {
-    let mut stream = device.stream()?;
+fn measure<B: Measured>(group: &mut Group<'_>, device: &B, rows_an_adapter: usize) -> Result<()> {
+    let stream = &mut device.stream()?;
     let rows = ADAPTERS * rows_an_adapter;
     let spec = LoraSpec::new(ADAPTERS, RANK);
     let down_spec = LinearSpec::float(HIDDEN, RANK, WeightFormat::F32);
@@ -36,8 +38,8 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, rows_an_adapter: usize
     let layers = if rows_an_adapter <= 8 { cold_copies(bytes) } else { 1 };
     let weights = (0..layers * ADAPTERS)
         .map(|_| {
-            let down = device.linear_pack(&mut stream, HostWeights::F32(&data).check(&down_spec)?)?;
-            let up = device.linear_pack(&mut stream, HostWeights::F32(&data).check(&up_spec)?)?;
+            let down = device.linear_pack(stream, HostWeights::F32(&data).check(&down_spec)?)?;
+            let up = device.linear_pack(stream, HostWeights::F32(&data).check(&up_spec)?)?;
             Ok((down, up))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -52,35 +54,46 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, rows_an_adapter: usize
     let mut plan = device.lora_plan(&spec, rows)?;
     let chosen: Vec<i32> = (0..rows).map(|row| (row / rows_an_adapter) as i32).collect();
     let step = LoraStep { adapters: &chosen }.check(&plan)?;
-    device.lora_update(&mut stream, &mut plan, &step)?;
+    device.lora_update(stream, &mut plan, &step)?;
     stream.reserve(device.lora_workspace(&plan, layers[0]))?;
     let x_data = values(HIDDEN);
-    let x = Tensor::from_slice(&mut stream, &x_data.repeat(rows), &[rows, HIDDEN])?;
-    let out = Tensor::from_slice(&mut stream, &vec![1.0f32; rows * HIDDEN], &[rows, HIDDEN])?;
-    let mut step = |adapters| -> Result<()> {
-        device.lora(&mut stream, LoraArgs { plan: &plan, x: &x, adapters, out: &out }.check()?)
+    let x = Tensor::from_slice(stream, &x_data.repeat(rows), &[rows, HIDDEN])?;
+    let out = Tensor::from_slice(stream, &vec![1.0f32; rows * HIDDEN], &[rows, HIDDEN])?;
+    let step = |stream: &mut B::Stream, adapters: &[_]| -> Result<()> {
+        device.lora(stream, LoraArgs { plan: &plan, x: &x, adapters, out: &out }.check()?)
     };
 
-    step(layers[0])?;
+    step(stream, layers[0])?;
     let dot = |w: &[f32], x: &[f64]| w.iter().zip(x).map(|(w, x)| f64::from(*w) * x).sum::<f64>();
     let x: Vec<f64> = x_data.iter().map(|&x| f64::from(x)).collect();
     let inner: Vec<f64> = data.chunks(HIDDEN).map(|row| dot(row, &x)).collect();
     let product = dot(&data[..RANK], &inner);
-    let answer = out.to_vec::<f32>(&mut device.stream()?)?;
+    let answer = out.to_vec::<f32>(stream)?;
     for row in [0, rows - 1] {
         let scale = f64::from(SCALE) * (row / rows_an_adapter + 1) as f64;
         check_first(&answer[row * HIDDEN..], 1.0 + scale * product, 1e-2);
     }
 
+    let products = (2 * rows * RANK * HIDDEN) as u64;
     let work = match rows_an_adapter {
-        1 | 8 => Work::Bytes { moved: bytes as u64, resident: (bytes * layers.len()) as u64 },
-        _ => Work::F32((2 * rows * RANK * HIDDEN) as u64),
+        1 | 8 => Work::Weights {
+            product: Product::F32,
+            products,
+            moved: bytes as u64,
+            resident: (bytes * layers.len()) as u64,
+        },
+        _ => Work::f32(products),
     };
     let mut turn = 0;
-    group.measure(&format!("{rows}x{HIDDEN}x{HIDDEN}/{ADAPTERS}-of-rank-{RANK}/F32"), work, || {
-        turn = (turn + 1) % layers.len();
-        step(layers[turn])
-    })
+    group.measure(
+        &format!("{rows}x{HIDDEN}x{HIDDEN}/{ADAPTERS}-of-rank-{RANK}/F32"),
+        work,
+        stream,
+        |stream| {
+            turn = (turn + 1) % layers.len();
+            step(stream, layers[turn])
+        },
+    )
 }
 
 fn lora(criterion: &mut Criterion) {

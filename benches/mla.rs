@@ -2,9 +2,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use half::bf16;
-use halite_bench::{Bench, Group, Work, cold_copies, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, cold_copies, for_each_device, values};
 use halite_hal::{DType, Result, Stream, Tensor};
-use halite_kernels::{Backend, attention::*, cache::*, linear::HostWeights, mla::*};
+use halite_kernels::{attention::*, cache::*, linear::HostWeights, mla::*};
 
 /// 128 heads on 8 ranks.
 const HEADS: usize = 16;
@@ -52,18 +52,18 @@ struct Mla;
 impl Bench for Mla {
     const OPERATOR: &'static str = "mla";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         CASES.iter().try_for_each(|case| measure(group, device, case))
     }
 }
 
 /// One layer of a step, in the calls that its form has.
-enum Layer<B: Backend> {
+enum Layer<B: Measured> {
     Absorbed { plan: B::AttentionPlan, latent_q: Tensor<B>, sums: Tensor<B> },
     Expanded { plan: B::MlaPlan },
 }
 
-impl<B: Backend> Layer<B> {
+impl<B: Measured> Layer<B> {
     fn run(
         &self,
         device: &B,
@@ -107,8 +107,8 @@ impl<B: Backend> Layer<B> {
     }
 }
 
-fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case) -> Result<()> {
-    let mut stream = device.stream()?;
+fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case) -> Result<()> {
+    let stream = &mut device.stream()?;
     let narrow = |values: Vec<f32>| values.into_iter().map(bf16::from_f32).collect::<Vec<_>>();
     let w_uk = narrow(values(HEADS * NOPE_DIM * RANK));
     let w_uv = narrow(values(HEADS * VALUE_HEAD_DIM * RANK));
@@ -121,22 +121,22 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case) -> Result
     let spec = MlaSpec::new(HEADS, kv.clone(), NOPE_DIM, VALUE_HEAD_DIM, case.form);
     let host = MlaWeights { w_uk: HostWeights::Bf16(&w_uk), w_uv: HostWeights::Bf16(&w_uv) };
     let weights =
-        (0..layers).map(|_| device.mla_pack(&mut stream, host.check(&spec)?)).collect::<Result<Vec<_>>>()?;
+        (0..layers).map(|_| device.mla_pack(stream, host.check(&spec)?)).collect::<Result<Vec<_>>>()?;
 
     // Every slot holds the same latent, so that whatever the scores are, the answer is known.
     let cache = device.kv_cache(&kv, blocks)?;
     let slots: Vec<i64> = (0..cache.slots() as i64).collect();
     let mut table = device.slots_plan(&cache, slots.len())?;
     let mapping = SlotMapping { slots: &slots }.check(&table)?;
-    device.slots_update(&mut stream, &mut table, &mapping)?;
+    device.slots_update(stream, &mut table, &mapping)?;
     let latents = vec![0.5f32; slots.len() * RANK];
-    let latent = Tensor::from_slice(&mut stream, &latents, &[slots.len(), 1, RANK])?;
+    let latent = Tensor::from_slice(stream, &latents, &[slots.len(), 1, RANK])?;
     let keys = values(slots.len() * ROPE_DIM);
-    let rope_key = Tensor::from_slice(&mut stream, &keys, &[slots.len(), 1, ROPE_DIM])?;
+    let rope_key = Tensor::from_slice(stream, &keys, &[slots.len(), 1, ROPE_DIM])?;
     for layer in 0..layers {
         let args =
             LatentWriteArgs { slots: &table, cache: &cache, layer, latent: &latent, rope_key: &rope_key };
-        device.cache_write_latent(&mut stream, args.check()?)?;
+        device.cache_write_latent(stream, args.check()?)?;
     }
 
     let tokens = case.q_len * case.sequences;
@@ -158,7 +158,7 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case) -> Result
     let layer = if case.form == MlaForm::Absorbed {
         let mut plan = device.attention_plan(&spec.attention, &capacity)?;
         let step = step.check(&plan)?;
-        device.attention_update(&mut stream, &mut plan, &step)?;
+        device.attention_update(stream, &mut plan, &step)?;
         stream.reserve(device.attention_workspace(&plan))?;
         let latent_q = Tensor::new(device, DType::F32, &dims(kv.head_dim))?;
         let sums = Tensor::new(device, DType::F32, &dims(RANK))?;
@@ -166,18 +166,19 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case) -> Result
     } else {
         let mut plan = device.mla_plan(&spec, &capacity)?;
         let step = step.check(&plan)?;
-        device.mla_update(&mut stream, &mut plan, &step)?;
+        device.mla_update(stream, &mut plan, &step)?;
         stream.reserve(device.mla_workspace(&plan))?;
         Layer::Expanded { plan }
     };
     let q_data = values(tokens * HEADS * spec.query_dim());
-    let q = Tensor::from_slice(&mut stream, &q_data, &dims(spec.query_dim()))?;
+    let q = Tensor::from_slice(stream, &q_data, &dims(spec.query_dim()))?;
     let out = Tensor::new(device, DType::F32, &dims(VALUE_HEAD_DIM))?;
-    let mut run =
-        |number: usize| layer.run(device, &mut stream, (&cache, number), &weights[number], [&q, &out]);
+    let run = |stream: &mut B::Stream, number: usize| {
+        layer.run(device, stream, (&cache, number), &weights[number], [&q, &out])
+    };
 
-    run(0)?;
-    let answer = out.to_vec::<f32>(&mut device.stream()?)?;
+    run(stream, 0)?;
+    let answer = out.to_vec::<f32>(stream)?;
     let expected: Vec<f64> =
         w_uv.chunks(RANK).map(|row| row.iter().map(|w| 0.5 * f64::from(*w)).sum()).collect();
     for (answer, expected) in answer.iter().zip(expected.iter().cycle()) {
@@ -189,9 +190,9 @@ fn measure<B: Backend>(group: &mut Group<'_>, device: &B, case: &Case) -> Result
         case.form, case.sequences, case.q_len, case.kv_len
     );
     let mut turn = 0;
-    group.measure(&id, Work::F32(case.products() as u64), || {
+    group.measure(&id, Work::f32(case.products() as u64), stream, |stream| {
         turn = (turn + 1) % layers;
-        run(turn)
+        run(stream, turn)
     })
 }
 

@@ -1,9 +1,11 @@
 //! A mixture of experts: routing, and the experts of a step in one call, for decode and prefill.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, cold_copies, for_each_device, values};
+use halite_bench::{
+    Bench, Group, Measured, Product, Work, check_first, cold_copies, for_each_device, values,
+};
 use halite_hal::{DType, Result, Stream, Tensor};
-use halite_kernels::{Backend, activation::Activation, linear::*, moe::*};
+use halite_kernels::{activation::Activation, linear::*, moe::*};
 
 const HIDDEN: usize = 576;
 const INTERMEDIATE: usize = 384;
@@ -15,7 +17,7 @@ struct Moes;
 impl Bench for Moes {
     const OPERATOR: &'static str = "moe";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         for tokens in [1, 128] {
             routing(group, device, tokens)?;
             for int8 in [false, true] {
@@ -26,26 +28,27 @@ impl Bench for Moes {
     }
 }
 
-fn routing<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize) -> Result<()> {
-    let mut stream = device.stream()?;
+fn routing<B: Measured>(group: &mut Group<'_>, device: &B, tokens: usize) -> Result<()> {
+    let stream = &mut device.stream()?;
     let spec = RoutingSpec::new(EXPERTS, TOP_K, Scoring::Softmax).renormalized();
     let logits = vec![0.0f32; tokens * EXPERTS];
-    let logits = Tensor::from_slice(&mut stream, &logits, &[tokens, EXPERTS])?;
+    let logits = Tensor::from_slice(stream, &logits, &[tokens, EXPERTS])?;
     let ids = Tensor::new(device, DType::I32, &[tokens, TOP_K])?;
     let weights = Tensor::new(device, DType::F32, &[tokens, TOP_K])?;
     stream.reserve(device.routing_workspace(&spec, tokens))?;
-    let mut step = || -> Result<()> {
+    let step = |stream: &mut B::Stream| -> Result<()> {
         let args =
             RoutingArgs { spec: &spec, logits: &logits, correction_bias: None, ids: &ids, weights: &weights };
-        device.route(&mut stream, args.check()?)
+        device.route(stream, args.check()?)
     };
-    step()?;
+    step(stream)?;
     // Equal logits: the lowest ids, with equal weights.
-    check_first(&weights.to_vec::<f32>(&mut device.stream()?)?, 1.0 / TOP_K as f64, 1e-6);
-    group.measure(&format!("routing/{tokens}x{EXPERTS}"), Work::bytes((tokens * EXPERTS * 4) as u64), step)
+    check_first(&weights.to_vec::<f32>(stream)?, 1.0 / TOP_K as f64, 1e-6);
+    let work = Work::bytes((tokens * EXPERTS * 4) as u64);
+    group.measure(&format!("routing/{tokens}x{EXPERTS}"), work, stream, step)
 }
 
-fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: bool) -> Result<()> {
+fn experts<B: Measured>(group: &mut Group<'_>, device: &B, tokens: usize, int8: bool) -> Result<()> {
     let stream = &mut device.stream()?;
     let layer = |k, n| if int8 { LinearSpec::w8a8(k, n) } else { LinearSpec::float(k, n, WeightFormat::F32) };
     let gate_up_spec = layer(HIDDEN, INTERMEDIATE).gated(Activation::Silu);
@@ -79,7 +82,7 @@ fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: b
     let ids = Tensor::from_slice(stream, &chosen, &[tokens, TOP_K])?;
     let shares = Tensor::from_slice(stream, &vec![1.0 / TOP_K as f32; tokens * TOP_K], &[tokens, TOP_K])?;
     let out = Tensor::new(device, DType::F32, &[tokens, HIDDEN])?;
-    let mut step = |experts| -> Result<()> {
+    let step = |stream: &mut B::Stream, experts| -> Result<()> {
         let args = ExpertsArgs {
             plan: &plan,
             x: &x,
@@ -92,7 +95,7 @@ fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: b
         };
         device.moe(stream, args.check()?)
     };
-    step(layers[0])?;
+    step(stream, layers[0])?;
     let (first, second) = (values(2 * INTERMEDIATE * HIDDEN), values(HIDDEN * INTERMEDIATE));
     let dot = |w: &[f32], x: &[f32]| w.iter().zip(x).map(|(w, x)| f64::from(w * x)).sum::<f64>();
     let inner: Vec<f32> = (0..INTERMEDIATE)
@@ -104,20 +107,22 @@ fn experts<B: Backend>(group: &mut Group<'_>, device: &B, tokens: usize, int8: b
         .collect();
     let size = inner.iter().fold(0.0f64, |size, &x| size.max(f64::from(x).abs()));
     let tolerance = if int8 { 0.05 * size * (INTERMEDIATE as f64).sqrt() } else { 1e-4 * size };
-    check_first(&out.to_vec::<f32>(&mut device.stream()?)?, dot(&second[..INTERMEDIATE], &inner), tolerance);
+    check_first(&out.to_vec::<f32>(stream)?, dot(&second[..INTERMEDIATE], &inner), tolerance);
 
     let format = if int8 { "W8A8" } else { "F32" };
     let products = (tokens * TOP_K * 3 * HIDDEN * INTERMEDIATE) as u64;
     let moved = TOP_K * bytes;
-    let work = match (tokens, int8) {
-        (1, _) => Work::Bytes { moved: moved as u64, resident: (moved * layers.len()) as u64 },
-        (_, true) => Work::Int8(products),
-        (_, false) => Work::F32(products),
+    let product = if int8 { Product::Int8 } else { Product::F32 };
+    let work = match tokens {
+        1 => {
+            Work::Weights { product, products, moved: moved as u64, resident: (moved * layers.len()) as u64 }
+        }
+        _ => Work::Products(product, products),
     };
     let mut turn = 0;
-    group.measure(&format!("experts/{tokens}x{TOP_K}of{EXPERTS}/{format}"), work, || {
+    group.measure(&format!("experts/{tokens}x{TOP_K}of{EXPERTS}/{format}"), work, stream, |stream| {
         turn = (turn + 1) % layers.len();
-        step(layers[turn])
+        step(stream, layers[turn])
     })
 }
 

@@ -1,16 +1,16 @@
 //! Quantising rows to INT8, one scale a token.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
-use halite_hal::{DType, Result, Tensor};
-use halite_kernels::{Backend, quantize::*};
+use halite_bench::{Bench, Group, Measured, Work, check_first, for_each_device, values};
+use halite_hal::{DType, Result, Stream, Tensor};
+use halite_kernels::quantize::*;
 
 struct Quantizes;
 
 impl Bench for Quantizes {
     const OPERATOR: &'static str = "quantize";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         let stream = &mut device.stream()?;
         for (rows, columns) in [(1, 1536), (512, 1536), (512, 4096)] {
             let data = values(rows * columns);
@@ -18,15 +18,17 @@ impl Bench for Quantizes {
             let q = Tensor::new(device, DType::I8, &[rows, columns])?;
             let scales = Tensor::new(device, DType::F32, &[rows])?;
             let spec = QuantizeSpec::new(DType::F32);
-            let mut step = || -> Result<()> {
+            stream.reserve(device.quantize_workspace(&spec, rows, columns))?;
+            let step = |stream: &mut B::Stream| -> Result<()> {
                 let args = QuantizeArgs::new(&spec, &x, &q, &scales);
                 device.quantize(stream, args.check()?)
             };
-            step()?;
+            step(stream)?;
             let largest = data[..columns].iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
             let expected = f64::from(largest / 127.0);
-            check_first(&scales.to_vec::<f32>(&mut device.stream()?)?, expected, 1e-9);
-            group.measure(&format!("{rows}x{columns}"), Work::bytes((rows * columns * 5) as u64), step)?;
+            check_first(&scales.to_vec::<f32>(stream)?, expected, 1e-9);
+            let work = Work::bytes((rows * columns * 5) as u64);
+            group.measure(&format!("{rows}x{columns}"), work, stream, step)?;
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! Rotating queries and keys of one layer.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, check_first, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, check_first, for_each_device, values};
 use halite_hal::{Result, Tensor};
-use halite_kernels::{Backend, rope::*};
+use halite_kernels::rope::*;
 
 struct Ropes;
 
 impl Bench for Ropes {
     const OPERATOR: &'static str = "rope";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         let stream = &mut device.stream()?;
         for (tokens, heads, head_dim) in [(1, 12, 64), (512, 12, 64), (512, 40, 128)] {
             let data = values(tokens * heads * head_dim);
@@ -20,17 +20,17 @@ impl Bench for Ropes {
                 let positions: Vec<u32> = (7..7 + tokens as u32).collect();
                 let step = Positions { positions: &positions }.check(&plan)?;
                 device.rope_update(stream, &mut plan, &step)?;
-                let mut step = || -> Result<()> {
+                let step = |stream: &mut B::Stream| -> Result<()> {
                     device
                         .rope(stream, RopeArgs { plan: &plan, direction: Direction::Forward, x: &x }.check()?)
                 };
-                step()?;
+                step(stream)?;
                 let other = if style == RopeStyle::HalfSplit { head_dim / 2 } else { 1 };
                 let (sin, cos) = 7f64.sin_cos();
                 let expected = f64::from(data[0]) * cos - f64::from(data[other]) * sin;
-                check_first(&x.to_vec::<f32>(&mut device.stream()?)?, expected, 1e-5);
+                check_first(&x.to_vec::<f32>(stream)?, expected, 1e-5);
                 let work = Work::bytes((tokens * heads * head_dim * 8) as u64);
-                group.measure(&format!("{tokens}x{heads}x{head_dim}/{style:?}"), work, step)?;
+                group.measure(&format!("{tokens}x{heads}x{head_dim}/{style:?}"), work, stream, step)?;
             }
         }
         Ok(())

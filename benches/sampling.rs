@@ -1,9 +1,9 @@
 //! Choosing tokens from logits over a model's vocabulary.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Work, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, for_each_device, values};
 use halite_hal::{DType, Result, Tensor};
-use halite_kernels::{Backend, sampling::*};
+use halite_kernels::sampling::*;
 
 const VOCABULARY: usize = 49_152;
 
@@ -12,7 +12,7 @@ struct Samplings;
 impl Bench for Samplings {
     const OPERATOR: &'static str = "sampling";
 
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
+    fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         let stream = &mut device.stream()?;
         for rows in [1, 32] {
             let mut data = values(rows * VOCABULARY);
@@ -31,14 +31,14 @@ impl Bench for Samplings {
                 let params = vec![params; rows];
                 let step = SamplingStep { params: &params }.check(&plan)?;
                 device.sampling_update(stream, &mut plan, &step)?;
-                let mut step = || -> Result<()> {
+                let step = |stream: &mut B::Stream| -> Result<()> {
                     device.sample(stream, SamplingArgs { plan: &plan, logits: &logits, ids: &ids }.check()?)
                 };
-                step()?;
+                step(stream)?;
                 // Its logit is far above the others: every way of choosing takes it.
-                assert_eq!(ids.to_vec::<i32>(&mut device.stream()?)?[0], 17, "{name}");
+                assert_eq!(ids.to_vec::<i32>(stream)?[0], 17, "{name}");
                 let work = Work::bytes((rows * VOCABULARY * 4) as u64);
-                group.measure(&format!("{rows}x{VOCABULARY}/{name}"), work, step)?;
+                group.measure(&format!("{rows}x{VOCABULARY}/{name}"), work, stream, step)?;
             }
         }
         Ok(())

@@ -1,66 +1,30 @@
 //! What the benchmarks share: the devices to measure, data, and the ceilings of the machine.
 //!
-//! `cargo bench -p halite-bench -- cpu` measures the CPU backend, each tier that the machine has. Each benchmark checks an
-//! answer first, then prints criterion's times and a line with the rate and its share of the ceiling that binds it.
+//! `cargo bench -p halite-bench -- cpu` measures the CPU backend, each tier that the machine has, and
+//! `cargo bench -p halite-bench --no-default-features --features wgpu -- wgpu` the wgpu backend, each adapter or the one
+//! that `HALITE_WGPU_ADAPTER` gives the number of. Each benchmark checks an answer first, then prints criterion's times and
+//! a line with the rate and its share of the ceiling that binds it; where work is queued, also the launches of a step and
+//! the time by the device's own clock.
 
 pub mod ceilings;
+mod devices;
 mod measured;
+mod work;
 
-pub use measured::{Group, Work};
-
-use criterion::Criterion;
-use halite_hal::{Error, Result};
-use halite_kernels::Backend;
-
-/// One operator's benchmarks: closures cannot be generic.
-pub trait Bench {
-    /// The operator's name.
-    const OPERATOR: &'static str;
-
-    /// Measures on `device`.
-    ///
-    /// # Errors
-    /// What the device does not support, or a fault.
-    fn run<B: Backend>(&self, group: &mut Group<'_>, device: &B) -> Result<()>;
-}
-
-/// Runs `bench` on every device that was compiled in and that the machine has.
-///
-/// # Panics
-/// Where an operator fails for another reason than that the backend does not have it.
-#[allow(clippy::panic, reason = "a benchmark that measures nothing must not pass for one")]
-pub fn for_each_device(criterion: &mut Criterion, bench: &impl Bench) {
-    #[cfg(feature = "cpu")]
-    for tier in halite_cpu::Tier::available() {
-        match halite_cpu::Cpu::new(halite_cpu::Options::default().tier(tier)) {
-            Ok(device) => {
-                let name = format!("cpu/{tier}/{}-threads", device.threads());
-                run(criterion, bench, &name, &device);
-            }
-            Err(error) => panic!("cpu/{tier}: {error}"),
-        }
-    }
-    #[cfg(not(feature = "cpu"))]
-    let _ = (criterion, bench);
-}
-
-#[cfg(feature = "cpu")]
-#[allow(clippy::panic, reason = "as above")]
-fn run<T: Bench>(criterion: &mut Criterion, bench: &T, name: &str, device: &impl Backend) {
-    match bench.run(&mut Group::new(criterion, T::OPERATOR, name), device) {
-        Ok(()) => {}
-        Err(error @ Error::Unsupported { .. }) => eprintln!("{}/{name}: not measured: {error}", T::OPERATOR),
-        Err(error) => panic!("{}/{name}: {error}", T::OPERATOR),
-    }
-}
+#[cfg(feature = "wgpu")]
+pub use devices::adapters;
+pub use devices::{Bench, Clocked, Measured, for_each_device};
+pub use measured::Group;
+pub use work::{Product, Work};
 
 /// Weights and caches that are used in turn: more than a cache holds, so that a decode step finds them as cold as a model's
 /// layers would be.
 const COLD_BYTES: usize = 256 << 20;
 
-/// How many sets of `bytes` make each cold when its turn comes; no more than 64, which small ones are cold enough with.
+/// How many sets of `bytes` make each cold when its turn comes; no more than 64, which small ones are cold enough with. For a
+/// try, two: enough to take turns.
 pub fn cold_copies(bytes: usize) -> usize {
-    COLD_BYTES.div_ceil(bytes.max(1)).clamp(1, 64)
+    COLD_BYTES.div_ceil(bytes.max(1)).clamp(1, if measured::measuring() { 64 } else { 2 })
 }
 
 /// Values in [-1, 1), the same in every run.

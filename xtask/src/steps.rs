@@ -128,7 +128,7 @@ pub(crate) fn table() -> Vec<Step> {
         cargo(
             "benches",
             "every benchmark runs once, and its answer is right",
-            &[],
+            &["vulkan-drivers"],
             &[&["test", "--package", "halite-bench", "--all-features", "--benches"]],
         ),
         cargo(

@@ -4,6 +4,8 @@
 mod bandwidth;
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
