@@ -66,9 +66,8 @@ fn sizes(spec: &LinearSpec) -> Result<(Layout, usize)> {
 }
 
 impl Wgpu {
-    /// Allocates all pieces.
-    fn pieces(&self, spec: &LinearSpec, layout: &Layout, panels: usize) -> Result<Vec<Piece>> {
-        let limit = self.largest_binding().min(self.raw().limits().max_buffer_size);
+    /// Allocates all pieces, of at most `limit` bytes.
+    fn pieces(&self, spec: &LinearSpec, layout: &Layout, panels: usize, limit: u64) -> Result<Vec<Piece>> {
         let together = panels_a_result(spec);
         let whole = (limit / layout.bytes() as u64) as usize / together * together;
         if whole == 0 {
@@ -83,15 +82,30 @@ impl Wgpu {
         pieces.collect()
     }
 
+    /// The most bytes of a piece.
+    fn largest_piece(&self) -> u64 {
+        self.largest_binding().min(self.raw().limits().max_buffer_size)
+    }
+
     pub(super) fn pack(
         &self,
         stream: &mut WgpuStream,
         weights: &Checked<HostWeights<'_>, &LinearSpec>,
     ) -> Result<WgpuPacked> {
+        self.pack_pieces(stream, weights, self.largest_piece())
+    }
+
+    /// Packs to pieces of at most `limit` bytes.
+    pub(super) fn pack_pieces(
+        &self,
+        stream: &mut WgpuStream,
+        weights: &Checked<HostWeights<'_>, &LinearSpec>,
+        limit: u64,
+    ) -> Result<WgpuPacked> {
         let spec = (*weights.context()).clone();
         self.linear_supports(&spec).require("linear", self, &spec)?;
         let (layout, panels) = sizes(&spec)?;
-        let pieces = self.pieces(&spec, &layout, panels)?;
+        let pieces = self.pieces(&spec, &layout, panels, limit)?;
         let mut packer = Packer::new(&spec, layout, weights);
         let at_once = (CHUNK / layout.bytes()).max(1);
         let mut bytes = Vec::new();
@@ -134,7 +148,7 @@ impl Wgpu {
             let got = format!("{} bytes", panels_saved.len());
             return Err(wrong(format!("{size} bytes after the header"), got));
         }
-        let pieces = self.pieces(spec, &layout, panels)?;
+        let pieces = self.pieces(spec, &layout, panels, self.largest_piece())?;
         for piece in &pieces {
             let Range { start, end } = piece.panels;
             stream.stage(&piece.buffer, 0, &panels_saved[start * layout.bytes()..end * layout.bytes()])?;

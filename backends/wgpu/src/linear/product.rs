@@ -227,3 +227,7 @@ fn offset_code(offset: GroupOffset) -> u32 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+#[path = "product_tests.rs"]
+mod tests;
