@@ -104,11 +104,13 @@ impl After {
 ///
 /// Both are clamped to the product's rows, which are the most that there may be: so many workgroups are started, and those
 /// that get no rows leave at once. Rows are read and written at their places in all of the product's matrices. Groups
-/// whose ranges overlap write the same rows: a table that is not ascending has to be made so before.
+/// whose ranges overlap would write the same rows: one that says a table ascends must know it.
 #[derive(Clone, Debug)]
 pub(crate) struct RowRange {
     pub(crate) table: Operand,
     pub(crate) at: usize,
+    /// Whether the table is known to ascend; otherwise each element counts as at least those before it.
+    pub(crate) ascending: bool,
 }
 
 /// `out = after(x · Wᵀ)`, without checks: whoever makes one has checked tensors, or scratch memory of the right size.
@@ -189,6 +191,7 @@ impl Product<'_> {
             .flag("X_GROUPS", x_group < quads)
             .flag("ONE_SCALE", spec.activations.is_per_tensor())
             .flag("KEPT", has_kept(spec))
+            .flag("ASCENDING", range.as_ref().is_none_or(|range| range.ascending))
             .flag("INTEGERS", !spec.output.is_float())
             .flag("INTEGERS_UNSIGNED", spec.output == DType::U8)
             .size("rows", *rows)
