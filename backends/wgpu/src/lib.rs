@@ -47,6 +47,7 @@ mod self_test;
 mod staging;
 mod stream;
 mod support;
+mod table;
 #[cfg(test)]
 mod testing;
 mod timing;
@@ -58,7 +59,9 @@ pub use cache::{WgpuKvCache, WgpuSlots};
 pub use device::{Options, Wgpu};
 pub use embedding::WgpuPoolingPlan;
 pub use linear::WgpuPacked;
+pub use logits::WgpuLogitsPlan;
 pub use memory::WgpuBuffer;
 pub use read_back::ReadBack;
 pub use rope::WgpuRopePlan;
+pub use sampling::{WgpuSamplingPlan, WgpuVerifyPlan};
 pub use stream::{WgpuEvent, WgpuStream};

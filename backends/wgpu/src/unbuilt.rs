@@ -6,10 +6,8 @@ use halite_kernels::{
     attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
     collectives::CommunicatorInfo,
     linear::{LoraPlan, LoraSpec},
-    logits::{LogitsCapacity, LogitsPlan, LogitsSpec},
     mla::{MlaPlan, MlaSpec},
     moe::{ExpertsSpec, MoePlan},
-    sampling::{SamplingPlan, SamplingSpec, VerifyCapacity, VerifyPlan},
 };
 
 pub(crate) const REASON: &str = "not built on wgpu yet";
@@ -42,10 +40,7 @@ stands_for! {
     MlaPlan { mla: &MlaSpec }
     CommunicatorInfo { rank: usize, ranks: usize }
     LoraPlan { spec: &LoraSpec, max_rows: usize, rows: usize, last_adapter: Option<usize> }
-    LogitsPlan { spec: &LogitsSpec, capacity: &LogitsCapacity, rows: usize }
     MoePlan { spec: &ExpertsSpec, max_tokens: usize }
-    SamplingPlan { spec: &SamplingSpec, max_rows: usize, rows: usize }
-    VerifyPlan { spec: &SamplingSpec, capacity: &VerifyCapacity, requests: usize, drafts: usize }
 }
 
 impl AsRef<MlaSpec> for Unbuilt {

@@ -1,54 +1,157 @@
-//! Not built yet.
+//! The next token of a row of logits, its distribution, log-probabilities, and verification of drafted tokens.
+//!
+//! A workgroup works on a row. What is kept and drawn is found without sorting (`select.wgsl`): by the sums of weights a
+//! digit, most significant digit first. Weights are whole numbers, so sums are exact in any order, and a row's draw
+//! depends on nothing but the row.
 
-use crate::{
-    device::Wgpu,
-    unbuilt::{REASON, Unbuilt, unbuilt},
-};
-use halite_hal::Result;
+mod firsts;
+mod log_probs;
+mod parameters;
+mod sample;
+mod verify;
+
+pub use verify::WgpuVerifyPlan;
+
+use self::{firsts::Firsts, parameters::ROW_WORDS};
+use crate::{device::Wgpu, stream::WgpuStream, table::Table};
+use halite_hal::{Error, Result};
 use halite_kernels::{
-    Checked, Support, sampling::LogProbArgs, sampling::ProbabilityArgs, sampling::Sampling,
-    sampling::SamplingArgs, sampling::SamplingLimits, sampling::SamplingSpec, sampling::SamplingStep,
-    sampling::VerifyArgs, sampling::VerifyCapacity, sampling::VerifyLimits, sampling::VerifyStep,
+    Checked, Support,
+    sampling::{
+        LogProbArgs, ProbabilityArgs, Sampling, SamplingArgs, SamplingLimits, SamplingPlan, SamplingSpec,
+        SamplingStep, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyStep,
+    },
 };
+
+/// The largest vocabulary: a workgroup goes through a row some 30 times, and software adapters end all loops of an
+/// invocation after 65,535 rounds.
+const MAX_VOCABULARY: usize = 1 << 21;
+
+/// WGSL of a row's order; of that and its weights; of that and what is chosen from a row.
+const ROW: &str = include_str!("row.wgsl");
+const WIDE: &str = include_str!("wide.wgsl");
+const WEIGHTS: &str = include_str!("weights.wgsl");
+const CANDIDATE: &str = include_str!("candidate.wgsl");
+const SELECT: &str = include_str!("select.wgsl");
+const KEPT: &str = include_str!("kept.wgsl");
+
+/// Weights are whole numbers of 2^-bits: as many as a 64-bit sum of a vocabulary of them has room for.
+fn weight_bits(vocabulary: usize) -> u32 {
+    (63 - vocabulary.max(1).next_power_of_two().trailing_zeros()).min(44)
+}
+
+fn require(device: &Wgpu, spec: &SamplingSpec) -> Result<()> {
+    spec.check()?;
+    device.sampling_supports(spec).require("sampling", device, spec)
+}
+
+/// A step's parameters on the device.
+#[derive(Debug)]
+pub struct WgpuSamplingPlan {
+    spec: SamplingSpec,
+    max_rows: usize,
+    rows: usize,
+    /// Whether any row is drawn from.
+    drawn: bool,
+    table: Table,
+    firsts: Firsts,
+}
+
+impl SamplingPlan for WgpuSamplingPlan {
+    fn spec(&self) -> &SamplingSpec {
+        &self.spec
+    }
+
+    fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+
+    fn rows(&self) -> usize {
+        self.rows
+    }
+}
 
 impl Sampling for Wgpu {
-    type SamplingPlan = Unbuilt;
-    type VerifyPlan = Unbuilt;
-    fn sampling_supports(&self, _: &SamplingSpec) -> Support {
-        Support::No(REASON.to_owned())
+    type SamplingPlan = WgpuSamplingPlan;
+    type VerifyPlan = WgpuVerifyPlan;
+
+    fn sampling_supports(&self, spec: &SamplingSpec) -> Support {
+        if spec.vocabulary > MAX_VOCABULARY {
+            return Support::No(format!("{} tokens: at most {MAX_VOCABULARY}", spec.vocabulary));
+        }
+        Support::Native
     }
-    fn sampling_plan(&self, _: &SamplingSpec, _: usize) -> Result<Self::SamplingPlan> {
-        Err(unbuilt("sampling"))
+
+    fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<WgpuSamplingPlan> {
+        require(self, spec)?;
+        let table = Table::new(self, max_rows.saturating_mul(ROW_WORDS))?;
+        let firsts = Firsts::new(self, spec.vocabulary, max_rows)?;
+        Ok(WgpuSamplingPlan { spec: spec.clone(), max_rows, rows: 0, drawn: false, table, firsts })
     }
+
     fn sampling_update(
         &self,
-        _: &mut Self::Stream,
-        _: &mut Self::SamplingPlan,
-        _: &Checked<SamplingStep<'_>, SamplingLimits>,
+        stream: &mut WgpuStream,
+        plan: &mut WgpuSamplingPlan,
+        step: &Checked<SamplingStep<'_>, SamplingLimits>,
     ) -> Result<()> {
-        Err(unbuilt("sampling"))
+        step.checked_against("sampling", &plan.limits())?;
+        let words = plan.table.begin();
+        step.params.iter().for_each(|params| words.extend(parameters::row(params, None)));
+        plan.drawn = step.params.iter().any(parameters::is_drawn);
+        plan.rows = step.params.len();
+        plan.table.upload(stream)
     }
-    fn sample(&self, _: &mut Self::Stream, _: Checked<SamplingArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("sampling"))
+
+    fn sample(&self, stream: &mut WgpuStream, args: Checked<SamplingArgs<'_, Self>>) -> Result<()> {
+        let WgpuSamplingPlan { table, firsts, drawn, .. } = args.plan;
+        sample::sample(stream, &sample::Step { table, firsts, logits: args.logits }, *drawn, args.ids)
     }
-    fn probabilities(&self, _: &mut Self::Stream, _: Checked<ProbabilityArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("sampling"))
+
+    fn probabilities(&self, stream: &mut WgpuStream, args: Checked<ProbabilityArgs<'_, Self>>) -> Result<()> {
+        let WgpuSamplingPlan { table, firsts, .. } = args.plan;
+        sample::probabilities(stream, &sample::Step { table, firsts, logits: args.logits }, args.out)
     }
-    fn verify_plan(&self, _: &SamplingSpec, _: &VerifyCapacity) -> Result<Self::VerifyPlan> {
-        Err(unbuilt("sampling"))
+
+    fn verify_plan(&self, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<WgpuVerifyPlan> {
+        WgpuVerifyPlan::new(self, spec, capacity)
     }
+
     fn verify_update(
         &self,
-        _: &mut Self::Stream,
-        _: &mut Self::VerifyPlan,
-        _: &Checked<VerifyStep<'_>, VerifyLimits>,
+        stream: &mut WgpuStream,
+        plan: &mut WgpuVerifyPlan,
+        step: &Checked<VerifyStep<'_>, VerifyLimits>,
     ) -> Result<()> {
-        Err(unbuilt("sampling"))
+        plan.update(stream, step)
     }
-    fn verify(&self, _: &mut Self::Stream, _: Checked<VerifyArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("sampling"))
+
+    fn verify(&self, stream: &mut WgpuStream, args: Checked<VerifyArgs<'_, Self>>) -> Result<()> {
+        verify::verify(stream, &args)
     }
-    fn log_probs(&self, _: &mut Self::Stream, _: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
-        Err(unbuilt("sampling"))
+
+    fn log_probs(&self, stream: &mut WgpuStream, args: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
+        log_probs::log_probs(stream, &args)
+    }
+}
+
+fn limit(argument: &'static str, got: usize, limit: usize) -> Result<()> {
+    if got <= limit {
+        return Ok(());
+    }
+    Err(Error::Limit { operator: "sampling", argument, got: got as u64, limit: limit as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_weights_have_room() {
+        for vocabulary in [1, 2, 3, 50_257, 151_936, 262_144, MAX_VOCABULARY - 1, MAX_VOCABULARY] {
+            let bits = weight_bits(vocabulary);
+            assert!((vocabulary as u128) << bits <= 1 << 63, "{vocabulary}: {bits} bits");
+            assert!((42..=44).contains(&bits), "{vocabulary}: {bits} bits");
+        }
     }
 }

@@ -1,0 +1,68 @@
+//! A token for each row, and the distribution that its draw follows.
+
+use super::{CANDIDATE, Firsts, KEPT, ROW, SELECT, WEIGHTS, WIDE, weight_bits};
+use crate::{
+    device::Wgpu,
+    launch::{Access, Launch, Shader, spread},
+    operand::Operand,
+    rows::Rows,
+    stream::WgpuStream,
+    table::Table,
+};
+use halite_hal::{Result, Tensor};
+
+static SAMPLE: Shader = Shader {
+    name: "sampling",
+    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SELECT, KEPT, include_str!("sample.wgsl")],
+};
+static PROBABILITIES: Shader = Shader {
+    name: "sampling",
+    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SELECT, KEPT, include_str!("probabilities.wgsl")],
+};
+
+/// Rows of logits, and the table that says how each is sampled.
+pub(super) struct Step<'a> {
+    pub(super) table: &'a Table,
+    pub(super) firsts: &'a Firsts,
+    pub(super) logits: &'a Tensor<Wgpu>,
+}
+
+impl Step<'_> {
+    /// A kernel with a workgroup a row.
+    pub(super) fn launch(&self, shader: &'static Shader) -> Launch {
+        let rows = Rows::of(self.logits);
+        let launch = Launch::new(shader)
+            .operand("logits", Access::Words, Operand::tensor(self.logits))
+            .operand("table", Access::Words, self.table.operand())
+            .flag("NAN_COUNTS", false)
+            .size("rows", rows.outer)
+            .size("row_stride", rows.outer_stride)
+            .size("vocabulary", rows.columns);
+        let bits = weight_bits(rows.columns);
+        self.firsts.bind(launch).size("bits", bits as usize).float("unit", 2f32.powi(-(bits as i32)))
+    }
+
+    fn rows(&self) -> usize {
+        Rows::of(self.logits).outer
+    }
+}
+
+/// A token for each row; none of them is drawn from where `drawn` is false.
+pub(super) fn sample(
+    stream: &mut WgpuStream,
+    step: &Step<'_>,
+    drawn: bool,
+    ids: &Tensor<Wgpu>,
+) -> Result<()> {
+    step.firsts.find(stream, step.logits)?;
+    let launch = step.launch(&SAMPLE).operand("ids", Access::Words, Operand::tensor(ids));
+    stream.launch(launch.flag("DRAWN", drawn), spread(step.rows()))
+}
+
+/// The distribution of each row.
+pub(super) fn probabilities(stream: &mut WgpuStream, step: &Step<'_>, out: &Tensor<Wgpu>) -> Result<()> {
+    step.firsts.find(stream, step.logits)?;
+    let launch =
+        step.launch(&PROBABILITIES).output("out", out).size("out_stride", Rows::of(out).outer_stride);
+    stream.launch(launch, spread(step.rows()))
+}

@@ -1,0 +1,204 @@
+// The candidate at which the running sum of a row passes a goal, in the order of candidates and without sorting them: a
+// digit of rank and id at a time, most significant first, by the sums of each digit's candidates. Sums are whole numbers,
+// so the result is exact. What a candidate weighs, `candidate` says.
+
+struct Candidate {
+    rank: u32,
+    weight: vec2<u32>,
+    // 0 for what does not count at all.
+    count: u32,
+}
+
+struct Sum {
+    weight: vec2<u32>,
+    count: u32,
+}
+
+// Which candidates: those whose first `level` digits are these. The first 4 are the rank's, the others the id's.
+struct Prefix {
+    level: u32,
+    rank: u32,
+    id: u32,
+}
+
+// All of them.
+const WHOLE: Prefix = Prefix(0u, 0u, 0u);
+
+struct Found {
+    place: vec2<u32>,
+    // Weights up to this candidate and with it.
+    sum: vec2<u32>,
+}
+
+const LEVELS: u32 = 7u;
+const ID_LEVEL: u32 = 4u;
+// Sums of each digit, so that not all lanes add to the same few.
+const COPIES: u32 = 4u;
+
+var<workgroup> tally_low: array<atomic<u32>, 1024>;
+var<workgroup> tally_high: array<atomic<u32>, 1024>;
+var<workgroup> tally_count: array<atomic<u32>, 1024>;
+var<workgroup> lanes_count: array<u32, 256>;
+var<workgroup> chosen: array<u32, 5>;
+
+fn sum_of(a: Sum, b: Sum) -> Sum {
+    return Sum(wide_sum(a.weight, b.weight), a.count + b.count);
+}
+
+fn agrees(prefix: Prefix, rank: u32, id: u32) -> bool {
+    if prefix.level == 0u {
+        return true;
+    }
+    if prefix.level <= ID_LEVEL {
+        return (rank >> (32u - 8u * prefix.level)) == prefix.rank;
+    }
+    return rank == prefix.rank && (id >> (56u - 8u * prefix.level)) == prefix.id;
+}
+
+fn digit(level: u32, rank: u32, id: u32) -> u32 {
+    if level < ID_LEVEL {
+        return (rank >> (24u - 8u * level)) & 255u;
+    }
+    return (id >> (48u - 8u * level)) & 255u;
+}
+
+fn with_digit(prefix: Prefix, next: u32) -> Prefix {
+    if prefix.level < ID_LEVEL {
+        return Prefix(prefix.level + 1u, (prefix.rank << 8u) | next, 0u);
+    }
+    return Prefix(prefix.level + 1u, prefix.rank, (prefix.id << 8u) | next);
+}
+
+fn tally_one(lane: u32, row: u32, id: u32, prefix: Prefix) {
+    if id >= im.vocabulary || !agrees(prefix, candidate_rank(row, id), id) {
+        return;
+    }
+    let one = candidate(row, id);
+    let slot = digit(prefix.level, one.rank, id) * COPIES + lane % COPIES;
+    let low = atomicAdd(&tally_low[slot], one.weight.x) + one.weight.x;
+    let high = one.weight.y + u32(low < one.weight.x);
+    if high > 0u {
+        atomicAdd(&tally_high[slot], high);
+    }
+    if one.count > 0u {
+        atomicAdd(&tally_count[slot], one.count);
+    }
+}
+
+// The sum of the candidates of a prefix whose next digit is `lane`.
+fn tally(lane: u32, row: u32, prefix: Prefix) -> Sum {
+    for (var copy = 0u; copy < COPIES; copy++) {
+        atomicStore(&tally_low[copy * 256u + lane], 0u);
+        atomicStore(&tally_high[copy * 256u + lane], 0u);
+        atomicStore(&tally_count[copy * 256u + lane], 0u);
+    }
+    workgroupBarrier();
+    for (var id = lane; id < im.vocabulary; id += 1024u) {
+        tally_one(lane, row, id, prefix);
+        tally_one(lane, row, id + 256u, prefix);
+        tally_one(lane, row, id + 512u, prefix);
+        tally_one(lane, row, id + 768u, prefix);
+    }
+    workgroupBarrier();
+    var sum = Sum(vec2(0u, 0u), 0u);
+    for (var copy = 0u; copy < COPIES; copy++) {
+        let slot = lane * COPIES + copy;
+        let weight = vec2(atomicLoad(&tally_low[slot]), atomicLoad(&tally_high[slot]));
+        sum = sum_of(sum, Sum(weight, atomicLoad(&tally_count[slot])));
+    }
+    workgroupBarrier();
+    return sum;
+}
+
+// The sum of the lanes up to this one and with it; that of all is the last lane's.
+fn scan(lane: u32, mine: Sum) -> Sum {
+    var sum = mine;
+    for (var reach = 1u; reach < 256u; reach *= 2u) {
+        lanes_low[lane] = sum.weight.x;
+        lanes_high[lane] = sum.weight.y;
+        lanes_count[lane] = sum.count;
+        workgroupBarrier();
+        if lane >= reach {
+            let other = lane - reach;
+            sum = sum_of(sum, Sum(vec2(lanes_low[other], lanes_high[other]), lanes_count[other]));
+        }
+        workgroupBarrier();
+    }
+    return sum;
+}
+
+fn total(lane: u32, mine: Sum) -> Sum {
+    let sum = scan(lane, mine);
+    if lane == 255u {
+        chosen[0] = sum.weight.x;
+        chosen[1] = sum.weight.y;
+        chosen[2] = sum.count;
+    }
+    workgroupBarrier();
+    let all = Sum(vec2(chosen[0], chosen[1]), chosen[2]);
+    workgroupBarrier();
+    return all;
+}
+
+// The first candidate in the order whose running sum is above `goal`, which is below the sum of all. `tallied` is
+// `tally` of `start`.
+fn pass_goal(lane: u32, row: u32, start: Prefix, tallied: Sum, by_count: bool, goal: vec2<u32>) -> Found {
+    var prefix = start;
+    var mine = tallied;
+    var rest = goal;
+    var sum = vec2(0u, 0u);
+    var alone = false;
+    while prefix.level < LEVELS && !alone {
+        let upto = scan(lane, mine);
+        let under = Sum(wide_difference(upto.weight, mine.weight), upto.count - mine.count);
+        let low = select(under.weight, vec2(under.count, 0u), by_count);
+        let high = select(upto.weight, vec2(upto.count, 0u), by_count);
+        if !wide_less(rest, low) && wide_less(rest, high) {
+            chosen[0] = under.weight.x;
+            chosen[1] = under.weight.y;
+            chosen[2] = under.count;
+            chosen[3] = mine.count;
+            chosen[4] = lane;
+        }
+        workgroupBarrier();
+        let skipped = Sum(vec2(chosen[0], chosen[1]), chosen[2]);
+        alone = chosen[3] == 1u;
+        prefix = with_digit(prefix, chosen[4]);
+        workgroupBarrier();
+        sum = wide_sum(sum, skipped.weight);
+        rest = wide_difference(rest, select(skipped.weight, vec2(skipped.count, 0u), by_count));
+        if prefix.level < LEVELS && !alone {
+            mine = tally(lane, row, prefix);
+        }
+    }
+    var place = vec2(prefix.rank, prefix.id);
+    if prefix.level < LEVELS {
+        place = only(lane, row, prefix);
+    }
+    return Found(place, wide_sum(sum, candidate(row, min(place.y, im.vocabulary - 1u)).weight));
+}
+
+// The only candidate of a prefix.
+fn only(lane: u32, row: u32, prefix: Prefix) -> vec2<u32> {
+    for (var id = lane; id < im.vocabulary; id += 1024u) {
+        meet(row, id, prefix);
+        meet(row, id + 256u, prefix);
+        meet(row, id + 512u, prefix);
+        meet(row, id + 768u, prefix);
+    }
+    workgroupBarrier();
+    let place = vec2(chosen[0], chosen[1]);
+    workgroupBarrier();
+    return place;
+}
+
+fn meet(row: u32, id: u32, prefix: Prefix) {
+    if id >= im.vocabulary || !agrees(prefix, candidate_rank(row, id), id) {
+        return;
+    }
+    let one = candidate(row, id);
+    if one.count == 1u {
+        chosen[0] = one.rank;
+        chosen[1] = id;
+    }
+}
