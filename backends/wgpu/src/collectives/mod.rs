@@ -1,0 +1,296 @@
+//! Collectives between threads of one process.
+//!
+//! Each rank brings a copy of its input to a meeting. When all are there and their calls fit, each computes its own output
+//! on its own device, from the copies, and nobody waits for anybody any more. Where all ranks have handles of one device
+//! the copies are device memory; otherwise they are bytes on the host, which each rank uploads as far as it needs them.
+
+mod meeting;
+mod reduce;
+
+use crate::{copy, device::Wgpu, operand::Operand, stream::WgpuStream};
+use halite_hal::{DType, Pending, Result, Stream, Tensor};
+use halite_kernels::{
+    Checked, Support,
+    collectives::{
+        AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
+        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
+    },
+};
+use meeting::Meeting;
+use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
+
+/// One rank's end of a communicator.
+#[derive(Debug)]
+pub struct WgpuCommunicator {
+    meeting: Arc<Meeting<Brought>>,
+    rank: usize,
+    /// Whether all ranks have handles of one device.
+    one_device: bool,
+    /// It may be sent to another thread, not shared: a rank calls one thing at a time.
+    alone: PhantomData<Cell<()>>,
+}
+
+/// What a rank brings to the meeting of a call.
+#[derive(Debug)]
+struct Brought {
+    call: CollectiveCall,
+    x: Tensor<Wgpu>,
+    out: Tensor<Wgpu>,
+    copy: Copied,
+}
+
+/// A rank's input as it was when it called, for the others.
+#[derive(Debug)]
+enum Copied {
+    Device(Tensor<Wgpu>),
+    Host(Vec<u8>),
+}
+
+impl CommunicatorInfo for WgpuCommunicator {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.meeting.ranks()
+    }
+}
+
+impl Drop for WgpuCommunicator {
+    fn drop(&mut self) {
+        self.meeting.leave(self.rank);
+    }
+}
+
+impl WgpuCommunicator {
+    /// Meets with the others' calls. What this device cannot do, nobody does.
+    fn call(
+        &self,
+        device: &Wgpu,
+        stream: &mut WgpuStream,
+        call: &CollectiveCall,
+        x: &Tensor<Wgpu>,
+        out: &Tensor<Wgpu>,
+    ) -> Result<Arc<[Brought]>> {
+        let spec = call.spec(self.ranks());
+        let bring = || {
+            device.collectives_supports(&spec).require("collectives", device, &spec)?;
+            let copy = self.copied(device, stream, x)?;
+            Ok(Brought { call: call.clone(), x: x.clone(), out: out.clone(), copy })
+        };
+        self.meeting.meet(self.rank, bring(), |brought| {
+            let calls: Vec<CollectiveCall> = brought.iter().map(|brought| brought.call.clone()).collect();
+            CollectiveCall::fit(&calls)?;
+            let tensors: Vec<_> = brought.iter().map(|brought| (&brought.x, &brought.out)).collect();
+            check_apart(&tensors)
+        })
+    }
+
+    fn copied(&self, device: &Wgpu, stream: &mut WgpuStream, x: &Tensor<Wgpu>) -> Result<Copied> {
+        if !self.one_device {
+            return Ok(Copied::Host(stream.download(x)?.wait()?));
+        }
+        let copy = Tensor::new(device, x.dtype(), x.dims())?;
+        copy_elements(stream, x, &copy)?;
+        // What others submit after the meeting comes behind it.
+        stream.submit()?;
+        Ok(Copied::Device(copy))
+    }
+
+    /// Rows of a rank's input, on this device.
+    fn rows(
+        &self,
+        device: &Wgpu,
+        stream: &mut WgpuStream,
+        (rank, brought): (usize, &Brought),
+        rows: Range<usize>,
+    ) -> Result<Tensor<Wgpu>> {
+        let bytes = match &brought.copy {
+            _ if rank == self.rank => return brought.x.narrow(0, rows),
+            Copied::Device(copy) => return copy.narrow(0, rows),
+            Copied::Host(bytes) => bytes,
+        };
+        let mut dims = brought.x.dims().to_vec();
+        let count = dims.first().copied().unwrap_or(0).max(1);
+        let row = bytes.len() / count;
+        dims.iter_mut().take(1).for_each(|first| *first = rows.len());
+        let tensor = Tensor::new(device, brought.x.dtype(), &dims)?;
+        stream.upload(&tensor, bytes.get(rows.start * row..rows.end * row).unwrap_or_default())?;
+        Ok(tensor)
+    }
+
+    /// The reduction of the same rows of all.
+    fn reduce(
+        &self,
+        device: &Wgpu,
+        stream: &mut WgpuStream,
+        reduction: Reduction,
+        brought: &[Brought],
+        rows: Range<usize>,
+        out: &Tensor<Wgpu>,
+    ) -> Result<()> {
+        let inputs = brought.iter().enumerate().map(|from| self.rows(device, stream, from, rows.clone()));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        reduce::reduce(device, stream, reduction, &inputs, out)
+    }
+
+    /// Some rows of each rank's input, one after the other.
+    fn collect(
+        &self,
+        device: &Wgpu,
+        stream: &mut WgpuStream,
+        brought: &[Brought],
+        out: &Tensor<Wgpu>,
+        rows_of: impl Fn(&CollectiveCall) -> Range<usize>,
+    ) -> Result<()> {
+        let mut end = 0;
+        for (rank, brought) in brought.iter().enumerate() {
+            let rows = rows_of(&brought.call);
+            let start = end;
+            end += rows.len();
+            let from = self.rows(device, stream, (rank, brought), rows)?;
+            copy_elements(stream, &from, &out.narrow(0, start..end)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// The elements of one dense tensor to another of the same size.
+fn copy_elements(stream: &mut WgpuStream, from: &Tensor<Wgpu>, to: &Tensor<Wgpu>) -> Result<()> {
+    if from.shape().elements() == 0 {
+        return Ok(());
+    }
+    copy::bytes(stream, Operand::tensor(from), Operand::tensor(to))
+}
+
+/// Rows of a tensor.
+fn rows_of(tensor: &Tensor<Wgpu>) -> usize {
+    tensor.dims().first().copied().unwrap_or(0)
+}
+
+impl Collectives for Wgpu {
+    type Communicator = WgpuCommunicator;
+
+    fn collectives_supports(&self, spec: &CollectiveSpec) -> Support {
+        let sums = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::I32);
+        match spec.collective {
+            Collective::AllReduce(reduction) | Collective::ReduceScatter(reduction) => match reduction {
+                Reduction::Sum | Reduction::Max if sums => Support::Native,
+                Reduction::Sum | Reduction::Max => {
+                    Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
+                }
+                other => Support::No(format!("{other:?} is not implemented")),
+            },
+            Collective::AllGather | Collective::AllToAll => Support::Native,
+            other => Support::No(format!("{other:?} is not implemented")),
+        }
+    }
+
+    fn communicators(devices: &[Wgpu]) -> Result<Vec<WgpuCommunicator>> {
+        check_devices(devices)?;
+        let meeting = Arc::new(Meeting::new(devices.len()));
+        let one_device = devices.windows(2).all(|pair| Arc::ptr_eq(pair[0].memory(), pair[1].memory()));
+        let end = |rank| {
+            let (meeting, alone) = (Arc::clone(&meeting), PhantomData);
+            WgpuCommunicator { meeting, rank, one_device, alone }
+        };
+        Ok((0..devices.len()).map(end).collect())
+    }
+
+    fn all_reduce(
+        &self,
+        stream: &mut WgpuStream,
+        args: Checked<AllReduceArgs<'_, Self>, CollectiveCall>,
+    ) -> Result<()> {
+        let AllReduceArgs { communicator, reduction, x, out } = *args;
+        let brought = communicator.call(self, stream, args.context(), x, out)?;
+        communicator.reduce(self, stream, reduction, &brought, 0..rows_of(x), out)
+    }
+
+    fn reduce_scatter(
+        &self,
+        stream: &mut WgpuStream,
+        args: Checked<ReduceScatterArgs<'_, Self>, CollectiveCall>,
+    ) -> Result<()> {
+        let ReduceScatterArgs { communicator, reduction, x, out } = *args;
+        let brought = communicator.call(self, stream, args.context(), x, out)?;
+        let start = communicator.rank() * rows_of(out);
+        communicator.reduce(self, stream, reduction, &brought, start..start + rows_of(out), out)
+    }
+
+    fn all_gather(
+        &self,
+        stream: &mut WgpuStream,
+        args: Checked<AllGatherArgs<'_, Self>, CollectiveCall>,
+    ) -> Result<()> {
+        let AllGatherArgs { communicator, x, out } = *args;
+        let brought = communicator.call(self, stream, args.context(), x, out)?;
+        communicator.collect(self, stream, &brought, out, |_| 0..rows_of(x))
+    }
+
+    fn all_to_all(
+        &self,
+        stream: &mut WgpuStream,
+        args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
+    ) -> Result<()> {
+        let AllToAllArgs { communicator, x, out, .. } = *args;
+        let rank = communicator.rank();
+        let brought = communicator.call(self, stream, args.context(), x, out)?;
+        communicator.collect(self, stream, &brought, out, |call| {
+            let start: usize = call.send_counts.iter().take(rank).sum();
+            start..start + call.send_counts.get(rank).copied().unwrap_or(0)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use std::thread;
+
+    /// Two devices, though of one adapter: what a rank gives goes by the host.
+    #[test]
+    fn ranks_on_devices_of_their_own_exchange_bytes() {
+        let Some(first) = testing::gpu("ranks_on_devices_of_their_own_exchange_bytes") else { return };
+        let devices = [first.clone(), first.rebuild().unwrap(), first];
+        let ends = Wgpu::communicators(&devices).unwrap();
+        assert!(ends.iter().all(|end| !end.one_device));
+        let results = thread::scope(|scope| {
+            let ranks = ends.into_iter().zip(devices).map(|(communicator, device)| {
+                scope.spawn(move || {
+                    let stream = &mut device.stream().unwrap();
+                    let (rank, communicator) = (communicator.rank(), &communicator);
+                    let values: Vec<f32> = (0..6).map(|place| (place + 10 * rank) as f32).collect();
+                    let x = Tensor::from_slice(stream, &values, &[6, 1]).unwrap();
+                    let out = |rows| Tensor::new(&device, DType::F32, &[rows, 1]).unwrap();
+                    let reduction = Reduction::Sum;
+                    let (part, whole, own) = (out(2), out(18), out(6));
+                    let args = ReduceScatterArgs { communicator, reduction, x: &x, out: &part };
+                    device.reduce_scatter(stream, args.check().unwrap()).unwrap();
+                    let args = AllGatherArgs { communicator, x: &x, out: &whole };
+                    device.all_gather(stream, args.check().unwrap()).unwrap();
+                    let counts = &[[1, 2, 3], [2, 2, 2], [3, 2, 1]];
+                    let receive_counts = &counts.map(|counts| counts[rank]);
+                    let send_counts = &counts[rank];
+                    let args = AllToAllArgs { communicator, x: &x, send_counts, receive_counts, out: &own };
+                    device.all_to_all(stream, args.check().unwrap()).unwrap();
+                    let args = AllReduceArgs { communicator, reduction, x: &x, out: &x };
+                    device.all_reduce(stream, args.check().unwrap()).unwrap();
+                    [part, whole, own, x].map(|tensor| tensor.to_vec::<f32>(stream).unwrap())
+                })
+            });
+            let ranks: Vec<_> = ranks.collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect::<Vec<_>>()
+        });
+        let all: Vec<f32> = (0..18).map(|place| (place % 6 + place / 6 * 10) as f32).collect();
+        let sums: Vec<f32> = (0..6).map(|place| (3 * place + 30) as f32).collect();
+        let exchanged: [&[f32]; 3] =
+            [&[0., 10., 11., 20., 21., 22.], &[1., 2., 12., 13., 23., 24.], &[3., 4., 5., 14., 15., 25.]];
+        for (rank, [part, whole, own, x]) in results.into_iter().enumerate() {
+            assert_eq!(part, sums[2 * rank..][..2], "rank {rank}");
+            assert_eq!((whole, x), (all.clone(), sums.clone()), "rank {rank}");
+            assert_eq!(own, exchanged[rank], "rank {rank}");
+        }
+    }
+}
