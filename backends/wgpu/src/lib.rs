@@ -56,6 +56,7 @@ mod unbuilt;
 
 pub use adapter::{AdapterReport, adapters};
 pub use cache::{WgpuKvCache, WgpuSlots};
+pub use collectives::WgpuCommunicator;
 pub use device::{Options, Wgpu};
 pub use embedding::WgpuPoolingPlan;
 pub use linear::WgpuPacked;

@@ -73,7 +73,7 @@ impl WgpuCommunicator {
         out: &Tensor<Wgpu>,
     ) -> Result<Arc<[Brought]>> {
         let spec = call.spec(self.ranks());
-        let bring = || {
+        let mut bring = || {
             device.collectives_supports(&spec).require("collectives", device, &spec)?;
             let copy = self.copied(device, stream, x)?;
             Ok(Brought { call: call.clone(), x: x.clone(), out: out.clone(), copy })
@@ -247,6 +247,7 @@ impl Collectives for Wgpu {
 mod tests {
     use super::*;
     use crate::testing;
+    use halite_hal::Device;
     use std::thread;
 
     /// Two devices, though of one adapter: what a rank gives goes by the host.

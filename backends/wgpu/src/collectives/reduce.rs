@@ -3,7 +3,6 @@
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
-    operand::Operand,
     stream::WgpuStream,
 };
 use halite_hal::{DType, Result, Tensor};
@@ -40,8 +39,7 @@ pub(super) fn reduce(
     if elements == 0 {
         return Ok(());
     }
-    let (shader, wide) =
-        if dtype.is_float() { (&FLOATS, DType::F32) } else { (&INTEGERS, DType::I32) };
+    let (shader, wide) = if dtype.is_float() { (&FLOATS, DType::F32) } else { (&INTEGERS, DType::I32) };
     let parts = x.len().div_ceil(INPUTS.len());
     // What is reduced of earlier dispatches, unrounded.
     let sums = (parts > 1).then(|| Tensor::new(device, wide, &[elements])).transpose()?;

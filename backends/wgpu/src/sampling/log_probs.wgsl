@@ -1,10 +1,5 @@
 // One workgroup a row: the target's log-probability, the highest, and all.
 
-// Candidates that are sorted at once: as many as there is workgroup memory for.
-const BLOCK: u32 = 1024u;
-
-var<workgroup> gathered: atomic<u32>;
-
 // Where a row has weights: its greatest logit, and the logarithm of the sum of the weights.
 struct Scale {
     weighs: bool,
@@ -12,8 +7,7 @@ struct Scale {
     log_sum: f32,
 }
 
-fn log_prob(own: Scale, bits: u32) -> f32 {
-    let x = bitcast<f32>(bits);
+fn log_prob(own: Scale, x: f32) -> f32 {
     if !own.weighs {
         return not_a_number();
     }
@@ -23,58 +17,8 @@ fn log_prob(own: Scale, bits: u32) -> f32 {
     return x - own.greatest - own.log_sum;
 }
 
-// Sorts the first `size` entries of the tallies, a power of two, by rank and id (Batcher 1968).
-fn sort(lane: u32, size: u32) {
-    for (var run = 2u; run <= size; run *= 2u) {
-        for (var apart = run / 2u; apart > 0u; apart /= 2u) {
-            for (var pair = lane; pair < size / 2u; pair += 256u) {
-                let low = 2u * (pair - pair % apart) + pair % apart;
-                let high = low + apart;
-                let a = vec2(atomicLoad(&tally_low[low]), atomicLoad(&tally_high[low]));
-                let b = vec2(atomicLoad(&tally_low[high]), atomicLoad(&tally_high[high]));
-                let ascends = (low & run) == 0u;
-                if comes_first(b, a) == ascends {
-                    atomicStore(&tally_low[low], b.x);
-                    atomicStore(&tally_high[low], b.y);
-                    atomicStore(&tally_low[high], a.x);
-                    atomicStore(&tally_high[high], a.y);
-                }
-            }
-            workgroupBarrier();
-        }
-    }
-}
-
-// The places `start` to `end` of the order, which are those behind `after` up to `last`.
-fn highest(lane: u32, row: u32, own: Scale, start: u32, end: u32, after: vec2<u32>, last: vec2<u32>) {
-    var size = 1u;
-    while size < end - start {
-        size *= 2u;
-    }
-    for (var slot = lane; slot < size; slot += 256u) {
-        atomicStore(&tally_low[slot], UNORDERED);
-        atomicStore(&tally_high[slot], UNORDERED);
-    }
-    if lane == 0u {
-        atomicStore(&gathered, 0u);
-    }
-    workgroupBarrier();
-    for (var id = lane; id < im.vocabulary; id += 256u) {
-        let place = place_of(row, id);
-        if (start == 0u || comes_first(after, place)) && !comes_first(last, place) {
-            let slot = min(atomicAdd(&gathered, 1u), BLOCK - 1u);
-            atomicStore(&tally_low[slot], place.x);
-            atomicStore(&tally_high[slot], place.y);
-        }
-    }
-    workgroupBarrier();
-    sort(lane, size);
-    for (var slot = lane; slot < end - start; slot += 256u) {
-        let id = min(atomicLoad(&tally_high[slot]), im.vocabulary - 1u);
-        set_ids(row * im.ids_stride + start + slot, i32(id));
-        set_top(row * im.top_stride + start + slot, log_prob(own, logits(row * im.row_stride + id)));
-    }
-    workgroupBarrier();
+fn logit(row: u32, id: u32) -> f32 {
+    return bitcast<f32>(logits(row * im.row_stride + id));
 }
 
 @compute @workgroup_size(256)
@@ -93,7 +37,7 @@ fn main(
     var mine = Sum(vec2(0u, 0u), 0u);
     if own.weighs {
         for (var id = lane; id < im.vocabulary; id += 256u) {
-            mine.weight = wide_sum(mine.weight, candidate(row, id).weight);
+            mine.weight = wide_sum(mine.weight, wide_of(weight_of(place_of(row, id).x), im.bits));
         }
         own.greatest = greatest;
     }
@@ -102,23 +46,18 @@ fn main(
         let id = targets(row);
         var y = not_a_number();
         if id >= 0i && u32(id) < im.vocabulary {
-            y = log_prob(own, logits(row * im.row_stride + u32(id)));
+            y = log_prob(own, logit(row, u32(id)));
         }
         set_out(row, y);
     }
     if HAS_ALL {
         for (var id = lane; id < im.vocabulary; id += 256u) {
-            set_all(row * im.all_stride + id, log_prob(own, logits(row * im.row_stride + id)));
+            set_all(row * im.all_stride + id, log_prob(own, logit(row, id)));
         }
     }
-    if HAS_IDS {
-        let tallied = tally(lane, row, WHOLE);
-        var after = vec2(0u, 0u);
-        for (var start = 0u; start < im.highest; start += BLOCK) {
-            let end = min(start + BLOCK, im.highest);
-            let last = pass_goal(lane, row, WHOLE, tallied, true, vec2(end - 1u, 0u)).place;
-            highest(lane, row, own, start, end, after, last);
-            after = last;
-        }
+    // The highest logits, which are told as log-probabilities.
+    for (var place = lane; place < im.highest; place += 256u) {
+        let at = row * im.top_stride + place;
+        set_top(at, log_prob(own, top(at)));
     }
 }

@@ -14,7 +14,7 @@ pub use verify::WgpuVerifyPlan;
 
 use self::{firsts::Firsts, parameters::ROW_WORDS};
 use crate::{device::Wgpu, stream::WgpuStream, table::Table};
-use halite_hal::{Error, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     sampling::{
@@ -27,11 +27,12 @@ use halite_kernels::{
 /// invocation after 65,535 rounds.
 const MAX_VOCABULARY: usize = 1 << 21;
 
-/// WGSL of a row's order; of that and its weights; of that and what is chosen from a row.
+// WGSL that kernels are put together of.
 const ROW: &str = include_str!("row.wgsl");
 const WIDE: &str = include_str!("wide.wgsl");
 const WEIGHTS: &str = include_str!("weights.wgsl");
 const CANDIDATE: &str = include_str!("candidate.wgsl");
+const SUMS: &str = include_str!("sums.wgsl");
 const SELECT: &str = include_str!("select.wgsl");
 const KEPT: &str = include_str!("kept.wgsl");
 
@@ -131,15 +132,8 @@ impl Sampling for Wgpu {
     }
 
     fn log_probs(&self, stream: &mut WgpuStream, args: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
-        log_probs::log_probs(stream, &args)
+        log_probs::log_probs(self, stream, &args)
     }
-}
-
-fn limit(argument: &'static str, got: usize, limit: usize) -> Result<()> {
-    if got <= limit {
-        return Ok(());
-    }
-    Err(Error::Limit { operator: "sampling", argument, got: got as u64, limit: limit as u64 })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A token for each row, and the distribution that its draw follows.
 
-use super::{CANDIDATE, Firsts, KEPT, ROW, SELECT, WEIGHTS, WIDE, weight_bits};
+use super::{CANDIDATE, Firsts, KEPT, ROW, SELECT, SUMS, WEIGHTS, WIDE, weight_bits};
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -13,11 +13,11 @@ use halite_hal::{Result, Tensor};
 
 static SAMPLE: Shader = Shader {
     name: "sampling",
-    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SELECT, KEPT, include_str!("sample.wgsl")],
+    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SUMS, SELECT, KEPT, include_str!("sample.wgsl")],
 };
 static PROBABILITIES: Shader = Shader {
     name: "sampling",
-    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SELECT, KEPT, include_str!("probabilities.wgsl")],
+    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SUMS, SELECT, KEPT, include_str!("probabilities.wgsl")],
 };
 
 /// Rows of logits, and the table that says how each is sampled.
@@ -34,7 +34,6 @@ impl Step<'_> {
         let launch = Launch::new(shader)
             .operand("logits", Access::Words, Operand::tensor(self.logits))
             .operand("table", Access::Words, self.table.operand())
-            .flag("NAN_COUNTS", false)
             .size("rows", rows.outer)
             .size("row_stride", rows.outer_stride)
             .size("vocabulary", rows.columns);

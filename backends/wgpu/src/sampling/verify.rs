@@ -1,7 +1,7 @@
 //! Drafted tokens against the model's own distribution.
 
 use super::{
-    Firsts, KEPT, ROW, ROW_WORDS, SELECT, WEIGHTS, WIDE, parameters, require,
+    Firsts, KEPT, ROW, ROW_WORDS, SELECT, SUMS, WEIGHTS, WIDE, parameters, require,
     sample::{Step, sample},
 };
 use crate::{
@@ -20,8 +20,10 @@ use halite_kernels::{
     },
 };
 
-static VERIFY: Shader =
-    Shader { name: "sampling", source: &[WIDE, ROW, WEIGHTS, SELECT, KEPT, include_str!("verify.wgsl")] };
+static VERIFY: Shader = Shader {
+    name: "sampling",
+    source: &[WIDE, ROW, WEIGHTS, SUMS, SELECT, KEPT, include_str!("verify.wgsl")],
+};
 static ACCEPT: Shader = Shader { name: "sampling", source: &[include_str!("accept.wgsl")] };
 
 /// A step's requests on the device.
