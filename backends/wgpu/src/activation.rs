@@ -1,9 +1,10 @@
-//! Functions of one element and gated linear units, as an operator of their own.
+//! Functions of one element and gated linear units, as an operator of their own, with the quantisation after.
 
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
     operand::Operand,
+    quantize::{self, Call, PREPARE, ROWS, STEPS, TEAM, fused_supports},
     rows::Rows,
     stream::WgpuStream,
     support::{float_only, unsupported},
@@ -18,7 +19,14 @@ use halite_kernels::{
 };
 
 static ACTIVATION: Shader =
-    Shader { name: "activation", source: &[FUNCTIONS, include_str!("activation.wgsl")] };
+    Shader { name: "activation", source: &[FUNCTIONS, ROW, include_str!("activation.wgsl")] };
+static ACTIVATION_INTEGERS: Shader =
+    Shader { name: "activation", source: &[FUNCTIONS, ROW, TEAM, SOURCE, PREPARE, STEPS, ROWS] };
+
+const ROW: &str = include_str!("activation_row.wgsl");
+const SOURCE: &str = include_str!("activation_source.wgsl");
+/// Operands that an activated row is made of.
+const OPERANDS: usize = 1;
 
 /// The functions themselves, for every shader that ends with one.
 pub(crate) const FUNCTIONS: &str = include_str!("functions.wgsl");
@@ -62,36 +70,38 @@ fn constants(function: Function) -> Option<Constants> {
     Some(Constants { function: code(function)?, gated: glu.is_some(), clamped, interleaved })
 }
 
-impl Wgpu {
-    /// The function of rows `x`, to `out` of `[rows, columns]` with `out_stride` elements from row to row.
-    fn activate(
-        &self,
-        stream: &mut WgpuStream,
-        args: &ActivationArgs<'_, Self>,
-        out: Operand,
-        out_stride: usize,
-        columns: usize,
-    ) -> Result<()> {
-        let Some(constants) = constants(args.spec.function) else {
-            return Err(unsupported("activation", "this function", &args.spec.function));
-        };
-        let x = Rows::of(args.x);
-        let (alpha, limit) = constants.clamped.unwrap_or_default();
-        let launch = Launch::new(&ACTIVATION)
-            .input("x", args.x)
-            .operand("out", Access::Out, out)
-            .constant("FUNCTION", constants.function)
-            .flag("GATED", constants.gated)
-            .flag("CLAMPED", constants.clamped.is_some())
-            .flag("INTERLEAVED", constants.interleaved)
-            .size("rows", x.outer)
-            .size("columns", columns)
-            .size("x_stride", x.outer_stride)
-            .size("out_stride", out_stride)
-            .float("alpha", alpha)
-            .float("limit", limit);
-        stream.launch(launch, spread((x.outer * columns).div_ceil(256)))
-    }
+/// What an activated row is made of.
+fn activated_rows(launch: Launch, args: &ActivationArgs<'_, Wgpu>) -> Result<Launch> {
+    let Some(constants) = constants(args.spec.function) else {
+        return Err(unsupported("activation", "this function", &args.spec.function));
+    };
+    let (alpha, limit) = constants.clamped.unwrap_or_default();
+    Ok(launch
+        .input("x", args.x)
+        .constant("FUNCTION", constants.function)
+        .flag("GATED", constants.gated)
+        .flag("CLAMPED", constants.clamped.is_some())
+        .flag("INTERLEAVED", constants.interleaved)
+        .size("x_stride", Rows::of(args.x).outer_stride)
+        .float("alpha", alpha)
+        .float("limit", limit))
+}
+
+/// The function of rows `x`, to `out` of `[rows, columns]` with `out_stride` elements from row to row.
+fn activate(
+    stream: &mut WgpuStream,
+    args: &ActivationArgs<'_, Wgpu>,
+    out: Operand,
+    out_stride: usize,
+    columns: usize,
+) -> Result<()> {
+    let rows = args.x.dims()[0];
+    let launch = activated_rows(Launch::new(&ACTIVATION), args)?
+        .operand("out", Access::Out, out)
+        .size("rows", rows)
+        .size("columns", columns)
+        .size("out_stride", out_stride);
+    stream.launch(launch, spread((rows * columns).div_ceil(256)))
 }
 
 impl ActivationOps for Wgpu {
@@ -102,12 +112,18 @@ impl ActivationOps for Wgpu {
         }
     }
 
-    fn activation_quantize_supports(&self, _: &ActivationSpec, _: &QuantizeSpec) -> Support {
-        Support::No("not built on wgpu yet".to_owned())
+    fn activation_quantize_supports(&self, spec: &ActivationSpec, quantize: &QuantizeSpec) -> Support {
+        fused_supports(self.activation_supports(spec), quantize, OPERANDS)
     }
 
-    fn activation_quantize_workspace(&self, _: &ActivationSpec, _: &QuantizeSpec, _: usize, _: usize) -> u64 {
-        0
+    fn activation_quantize_workspace(
+        &self,
+        _: &ActivationSpec,
+        quantize: &QuantizeSpec,
+        max_rows: usize,
+        columns: usize,
+    ) -> u64 {
+        quantize::fused_workspace(quantize, OPERANDS, max_rows, columns)
     }
 
     fn activation(&self, stream: &mut WgpuStream, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
@@ -115,7 +131,19 @@ impl ActivationOps for Wgpu {
         match &args.out {
             ActivationOut::Float(out) => {
                 let rows = Rows::of(out);
-                self.activate(stream, &args, Operand::tensor(out), rows.outer_stride, rows.columns)
+                activate(stream, &args, Operand::tensor(out), rows.outer_stride, rows.columns)
+            }
+            ActivationOut::Quantized { spec, out } => {
+                self.activation_quantize_supports(args.spec, spec).require("activation", self, args.spec)?;
+                let q = Rows::of(out.q);
+                let call = Call { operator: "activation", spec, out, shape: [q.outer, 1, q.columns] };
+                if quantize::in_one(spec, OPERANDS) {
+                    let launch = activated_rows(Launch::new(&ACTIVATION_INTEGERS), &args)?;
+                    return quantize::integers(stream, launch, &call, None);
+                }
+                quantize::by_floats(stream, &call, |stream, floats, [stride, _]| {
+                    activate(stream, &args, floats, stride, q.columns)
+                })
             }
             other => Err(unsupported("activation", "this form of output", other)),
         }

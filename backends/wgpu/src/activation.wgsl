@@ -1,4 +1,4 @@
-// One invocation an element of the output.
+// Activated rows as floats, an invocation an element.
 
 @compute @workgroup_size(256)
 fn main(
@@ -12,18 +12,5 @@ fn main(
     if row >= im.rows {
         return;
     }
-    var y = 0.0f;
-    if GATED {
-        let pair = select(vec2(column, im.columns + column), vec2(2u * column, 2u * column + 1u), INTERLEAVED);
-        let g = x(row * im.x_stride + pair.x);
-        let u = x(row * im.x_stride + pair.y);
-        if CLAMPED {
-            y = clamped_swiglu(g, u, im.alpha, im.limit);
-        } else {
-            y = activate(FUNCTION, g) * u;
-        }
-    } else {
-        y = activate(FUNCTION, x(row * im.x_stride + column));
-    }
-    set_out(row * im.out_stride + column, y);
+    set_out(row * im.out_stride + column, activated(row * im.x_stride, column));
 }

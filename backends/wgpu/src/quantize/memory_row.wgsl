@@ -1,0 +1,13 @@
+// Rows as they lie in memory.
+
+struct Source {
+    start: u32,
+}
+
+fn open_row(place: Place, lane: u32) -> Source {
+    return Source(place.outer * im.x_outer + place.inner * im.x_inner);
+}
+
+fn value(place: Place, source: Source, column: u32) -> f32 {
+    return x(source.start + column);
+}
