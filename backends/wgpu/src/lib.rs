@@ -59,7 +59,7 @@ pub use cache::{WgpuKvCache, WgpuSlots};
 pub use collectives::WgpuCommunicator;
 pub use device::{Options, Wgpu};
 pub use embedding::WgpuPoolingPlan;
-pub use linear::WgpuPacked;
+pub use linear::{WgpuLoraPlan, WgpuPacked};
 pub use logits::WgpuLogitsPlan;
 pub use memory::WgpuBuffer;
 pub use read_back::ReadBack;

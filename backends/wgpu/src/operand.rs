@@ -44,6 +44,11 @@ impl Operand {
         Operand { dtype, ..self }
     }
 
+    /// Where it begins in its buffer, in bytes.
+    pub(crate) fn start(&self) -> u64 {
+        self.range.start
+    }
+
     /// Its size in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.range.end - self.range.start

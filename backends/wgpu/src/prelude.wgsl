@@ -64,6 +64,12 @@ fn from_bits(bits: u32) -> f32 {
     return bitcast<f32>(word);
 }
 
+// A number as it is, for what is rounded before it goes on: a compiler that does not know that `none` is 0 cannot join the
+// product that made it with a sum.
+fn alone(x: f32, none: u32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ none);
+}
+
 // Which workgroup this is, of a grid that `spread` made.
 fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     return group.y * groups.x + group.x;

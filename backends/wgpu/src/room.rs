@@ -1,10 +1,11 @@
 //! Scratch memory, handed out in pieces.
 
 use crate::{
+    device::Wgpu,
     memory::{ALIGNMENT, WgpuBuffer},
     operand::Operand,
 };
-use halite_hal::{DType, Error, Result};
+use halite_hal::{DType, Error, Result, Tensor};
 
 /// What is left of a call's scratch memory.
 pub(crate) struct Room {
@@ -37,6 +38,18 @@ impl Room {
                 Err(Error::Limit { operator, argument, got: next, limit: self.end })
             }
         }
+    }
+
+    /// Likewise, as a tensor.
+    pub(crate) fn tensor(
+        &mut self,
+        operator: &'static str,
+        dtype: DType,
+        dims: &[usize],
+    ) -> Result<Tensor<Wgpu>> {
+        let elements = dims.iter().fold(1, |elements: usize, &dim| elements.saturating_mul(dim));
+        let operand = self.take(operator, dtype, elements)?;
+        Tensor::from_buffer(operand.buffer.clone(), operand.start(), dtype, dims)
     }
 }
 

@@ -4,7 +4,6 @@ use crate::device::NAME;
 use halite_hal::Error;
 use halite_kernels::{
     attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
-    linear::{LoraPlan, LoraSpec},
     mla::{MlaPlan, MlaSpec},
     moe::{ExpertsSpec, MoePlan},
 };
@@ -37,7 +36,6 @@ macro_rules! stands_for {
 stands_for! {
     AttentionPlan { spec: &AttentionSpec, capacity: &AttentionCapacity, tokens: usize }
     MlaPlan { mla: &MlaSpec }
-    LoraPlan { spec: &LoraSpec, max_rows: usize, rows: usize, last_adapter: Option<usize> }
     MoePlan { spec: &ExpertsSpec, max_tokens: usize }
 }
 

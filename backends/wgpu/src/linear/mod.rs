@@ -6,6 +6,7 @@
 //! unpacks a format (`weights_*.wgsl`), one is what follows (`epilogue.wgsl`, `sums.wgsl`). `segments` cuts K alike for both,
 //! so a row's bits depend on nothing but the row.
 
+mod adapter_rows;
 mod layout;
 mod lora;
 mod pack;
@@ -14,6 +15,7 @@ pub(crate) mod product;
 mod segments;
 mod shaders;
 
+pub use lora::WgpuLoraPlan;
 pub use packed::WgpuPacked;
 
 use crate::{activation, device::Wgpu, stream::WgpuStream};

@@ -86,6 +86,17 @@ pub(crate) struct After {
     pub(crate) soft_cap: Option<f32>,
     pub(crate) residual: Option<Matrix>,
     pub(crate) output_scale: Option<OutputScale>,
+    /// Instead of all that.
+    pub(crate) added: Option<Added>,
+}
+
+/// `out[order[at + row]] += scale · product`, which rounds by itself as the sum does; of activations in float.
+#[derive(Clone, Debug)]
+pub(crate) struct Added {
+    /// I32: the row of the output that each one's result is added to.
+    pub(crate) order: Operand,
+    pub(crate) at: usize,
+    pub(crate) scale: f32,
 }
 
 impl After {
@@ -96,6 +107,7 @@ impl After {
             soft_cap: epilogue.soft_cap,
             residual: epilogue.residual.map(Matrix::of),
             output_scale: epilogue.output_scale,
+            added: None,
         }
     }
 }
@@ -153,7 +165,7 @@ impl Product<'_> {
     fn queue_piece(&self, stream: &mut WgpuStream, piece: &Piece, function: usize) -> Result<()> {
         let Product { weights, input, after, out, rows, range } = self;
         let (spec, layout) = (weights.as_ref(), weights.layout());
-        let Kernels { arithmetic, vector, tile } = kernels(spec);
+        let Kernels { arithmetic, vector, tile } = kernels(spec, after.added.is_some());
         let few = *rows <= FEW_ROWS;
         let block = match rows {
             1 => 1,
@@ -180,7 +192,6 @@ impl Product<'_> {
             .optional("bias", Access::In, DType::F32, after.bias.clone())
             .optional("residual", Access::In, dtype(&after.residual), operand(&after.residual))
             .optional("range", Access::In, DType::I32, range.as_ref().map(|range| range.table.clone()))
-            .operand("out", Access::Out, out.operand.clone())
             .constant("ROWS", if few { block as u32 } else { 1 })
             .constant("PANELS", together as u32)
             .constant("OFFSET", offset_code(offset))
@@ -218,6 +229,15 @@ impl Product<'_> {
             .float("output_scale", scale)
             .int("output_zero", zero_point)
             .size("range_at", range.as_ref().map_or(0, |range| range.at));
+        let launch = match &after.added {
+            None => launch.operand("out", Access::Out, out.operand.clone()),
+            Some(Added { order, at, scale }) => launch
+                .operand("out", Access::InOut, out.operand.clone())
+                .operand("order", Access::In, order.clone())
+                .size("order_at", *at)
+                .float("scale", *scale)
+                .size("none", 0),
+        };
         stream.launch(launch, spread(groups))
     }
 }

@@ -47,10 +47,17 @@ macro_rules! kernels {
     }};
 }
 
-/// The kernels of a layer: by the formats of its operands alone.
-pub(super) fn kernels(spec: &LinearSpec) -> Kernels {
+/// The kernels of a layer: by the formats of its operands, and by whether the product is added to what there is.
+pub(super) fn kernels(spec: &LinearSpec, added: bool) -> Kernels {
     let grouped = matches!(spec.activations, ActivationFormat::Int8PerGroup { .. });
     match (spec.activations.is_quantized(), spec.weights) {
+        (false, WeightFormat::F32) if added => {
+            kernels!(Floats, "floats.wgsl", "weights_f32.wgsl", "lora.wgsl")
+        }
+        (false, WeightFormat::F16 | WeightFormat::Bf16) if added => {
+            kernels!(Floats, "floats.wgsl", "weights_half.wgsl", "lora.wgsl")
+        }
+        (false, _) if added => kernels!(Floats, "floats.wgsl", "weights_dequantized.wgsl", "lora.wgsl"),
         (false, WeightFormat::F32) => kernels!(Floats, "floats.wgsl", "weights_f32.wgsl", "epilogue.wgsl"),
         (false, WeightFormat::F16 | WeightFormat::Bf16) => {
             kernels!(Floats, "floats.wgsl", "weights_half.wgsl", "epilogue.wgsl")

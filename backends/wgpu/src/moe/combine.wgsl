@@ -1,10 +1,5 @@
 // One invocation an element of the output, or two where they fill a word.
 
-// A product that is rounded before anything is added to it: the compiler does not know that `none` is 0.
-fn product(a: f32, b: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(a * b) ^ bitcast<u32>(im.none));
-}
-
 fn combined(token: u32, column: u32) -> f32 {
     var sum = 0.0f;
     for (var slot = 0u; slot < im.top_k; slot++) {
@@ -14,10 +9,10 @@ fn combined(token: u32, column: u32) -> f32 {
         }
         var y = f32(rows(u32(place) * im.rows_stride + column));
         if HAS_SCALES {
-            y = product(y, scales(u32(place)));
+            y = alone(y * scales(u32(place)), im.none);
         }
         if HAS_WEIGHTS {
-            y = product(y, weights(token * im.weights_stride + slot));
+            y = alone(y * weights(token * im.weights_stride + slot), im.none);
         }
         sum += y;
     }

@@ -3,6 +3,8 @@
 mod permutation;
 mod routing;
 
+pub(crate) use permutation::Gather;
+
 use crate::{
     device::Wgpu,
     stream::WgpuStream,

@@ -77,7 +77,6 @@ fn code(dtype: DType) -> u32 {
 
 pub(super) fn dispatch(stream: &mut WgpuStream, args: &DispatchArgs<'_, Wgpu>) -> Result<()> {
     let (ids, places) = (Rows::of(args.ids), Rows::of(args.places));
-    let slots = ids.outer * ids.columns;
     let launch = Launch::new(&SORT)
         .input("ids", args.ids)
         .output("offsets", args.offsets)
@@ -91,38 +90,58 @@ pub(super) fn dispatch(stream: &mut WgpuStream, args: &DispatchArgs<'_, Wgpu>) -
     // One more has the slots of experts that are elsewhere.
     stream.launch(launch, spread(args.local.count + 1))?;
 
-    let (x, scales) = parts("dispatch", &args.x)?;
-    let (rows, row_scales) = parts("dispatch", &args.rows)?;
-    let (launch, [width, x_stride, rows_stride]) = match words(x).zip(words(rows)) {
-        Some(((width, x_stride), (_, rows_stride))) => {
-            let launch = Launch::new(&GATHER_WORDS)
-                .operand("x", Access::Words, Operand::tensor(x))
-                .operand("rows", Access::Words, Operand::tensor(rows))
-                .constant("TYPE", code(x.dtype()));
-            (launch, [width, x_stride, rows_stride])
-        }
-        None => {
-            let shader = if x.dtype().is_float() { &GATHER_FLOATS } else { &GATHER_INT8 };
-            let launch = Launch::new(shader).input("x", x).output("rows", rows);
-            (launch, [Rows::of(x).columns, Rows::of(x).outer_stride, Rows::of(rows).outer_stride])
-        }
-    };
-    // Rows of no columns may have scales.
-    let columns = width.max(1);
-    let launch = launch
-        .input("places", args.places)
-        .maybe("weights", Access::In, DType::F32, args.weights)
-        .maybe("scales", Access::In, DType::F32, scales)
-        .maybe("row_scales", Access::Out, DType::F32, row_scales)
-        .size("width", width)
-        .size("columns", columns)
-        .size("x_stride", x_stride)
-        .size("rows_stride", rows_stride)
-        .size("slots", slots)
-        .size("top_k", ids.columns)
-        .size("places_stride", places.outer_stride)
-        .size("weights_stride", args.weights.map_or(0, |weights| Rows::of(weights).outer_stride));
-    stream.launch(launch, spread((slots * columns).div_ceil(256)))
+    let gather = Gather { x: &args.x, rows: &args.rows, places: args.places, weights: args.weights };
+    gather.queue(stream)
+}
+
+/// Rows to their places.
+pub(crate) struct Gather<'a> {
+    pub(crate) x: &'a Activations<'a, Wgpu>,
+    /// Of the form of `x`.
+    pub(crate) rows: &'a Activations<'a, Wgpu>,
+    /// I32 `[tokens, top_k]`: where each slot's row goes; -1 for nowhere.
+    pub(crate) places: &'a Tensor<Wgpu>,
+    /// F32 `[tokens, top_k]`, where rows are multiplied by them.
+    pub(crate) weights: Option<&'a Tensor<Wgpu>>,
+}
+
+impl Gather<'_> {
+    pub(crate) fn queue(&self, stream: &mut WgpuStream) -> Result<()> {
+        let places = Rows::of(self.places);
+        let (slots, top_k) = (places.outer * places.columns, places.columns);
+        let (x, scales) = parts("dispatch", self.x)?;
+        let (rows, row_scales) = parts("dispatch", self.rows)?;
+        let (launch, [width, x_stride, rows_stride]) = match words(x).zip(words(rows)) {
+            Some(((width, x_stride), (_, rows_stride))) => {
+                let launch = Launch::new(&GATHER_WORDS)
+                    .operand("x", Access::Words, Operand::tensor(x))
+                    .operand("rows", Access::Words, Operand::tensor(rows))
+                    .constant("TYPE", code(x.dtype()));
+                (launch, [width, x_stride, rows_stride])
+            }
+            None => {
+                let shader = if x.dtype().is_float() { &GATHER_FLOATS } else { &GATHER_INT8 };
+                let launch = Launch::new(shader).input("x", x).output("rows", rows);
+                (launch, [Rows::of(x).columns, Rows::of(x).outer_stride, Rows::of(rows).outer_stride])
+            }
+        };
+        // Rows of no columns may have scales.
+        let columns = width.max(1);
+        let launch = launch
+            .input("places", self.places)
+            .maybe("weights", Access::In, DType::F32, self.weights)
+            .maybe("scales", Access::In, DType::F32, scales)
+            .maybe("row_scales", Access::Out, DType::F32, row_scales)
+            .size("width", width)
+            .size("columns", columns)
+            .size("x_stride", x_stride)
+            .size("rows_stride", rows_stride)
+            .size("slots", slots)
+            .size("top_k", top_k)
+            .size("places_stride", places.outer_stride)
+            .size("weights_stride", self.weights.map_or(0, |weights| Rows::of(weights).outer_stride));
+        stream.launch(launch, spread((slots * columns).div_ceil(256)))
+    }
 }
 
 pub(super) fn combine(stream: &mut WgpuStream, args: &CombineArgs<'_, Wgpu>) -> Result<()> {
@@ -167,6 +186,6 @@ pub(super) fn combine(stream: &mut WgpuStream, args: &CombineArgs<'_, Wgpu>) -> 
         .size("first_stride", stride(added(0)))
         .size("second_stride", stride(added(1)))
         .size("third_stride", stride(added(2)))
-        .int("none", 0);
+        .size("none", 0);
     stream.launch(launch, spread((out.outer * columns).div_ceil(256)))
 }
