@@ -32,12 +32,15 @@ pub(crate) fn of_answer(answer: &Answer, max_tokens: usize, info: &ModelInfo, se
     )
 }
 
-/// Weights' format, backend, tier and threads.
+/// Weights' format, backend, tier and threads; of a GPU its name.
 pub(crate) struct Place<'a>(pub(crate) &'a ModelInfo);
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ModelInfo { weights, device, .. } = self.0;
+        if device.backend != "cpu" {
+            return write!(f, "{weights} on {} {}, {}", device.backend, device.tier, device.name);
+        }
         let threads = if device.parallelism == 1 { "thread" } else { "threads" };
         write!(f, "{weights} on {} {}, {} {threads}", device.backend, device.tier, device.parallelism)
     }

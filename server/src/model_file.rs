@@ -44,7 +44,8 @@ pub(crate) fn cached(name: &str, cache: &CacheArgs) -> Option<PathBuf> {
     store::cached(name, &open(cache).ok()?).ok()
 }
 
-fn open(cache: &CacheArgs) -> anyhow::Result<Cache> {
+/// The cache that the arguments name.
+pub(crate) fn open(cache: &CacheArgs) -> anyhow::Result<Cache> {
     let cache = Cache::open(cache.dir.clone())?;
     tracing::debug!(folder = %cache.folder().display(), hub = %cache.hub_folder().display(), "the cache");
     Ok(cache)

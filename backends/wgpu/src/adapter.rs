@@ -31,8 +31,10 @@ pub struct AdapterReport {
     pub largest_binding: u64,
     /// The largest single allocation, in bytes.
     pub largest_buffer: u64,
-    /// Why it cannot be used, where it cannot.
+    /// Why it cannot be used, where it cannot. Whether it computes what it should shows when a device is made of it.
     pub lacks: Option<String>,
+    /// Whether it is the one that is taken where none is named.
+    pub default: bool,
 }
 
 fn instance() -> wgpu::Instance {
@@ -47,10 +49,13 @@ fn all() -> Vec<wgpu::Adapter> {
 
 /// All adapters of this machine.
 pub fn adapters() -> Vec<AdapterReport> {
-    all().iter().enumerate().map(|(index, adapter)| report(index, adapter)).collect()
+    let found = all();
+    let best = best(&found);
+    let report = |(index, adapter)| report(index, adapter, best == Some(index));
+    found.iter().enumerate().map(report).collect()
 }
 
-fn report(index: usize, adapter: &wgpu::Adapter) -> AdapterReport {
+fn report(index: usize, adapter: &wgpu::Adapter, default: bool) -> AdapterReport {
     let (info, limits) = (adapter.get_info(), adapter.limits());
     AdapterReport {
         index,
@@ -68,7 +73,22 @@ fn report(index: usize, adapter: &wgpu::Adapter) -> AdapterReport {
         largest_binding: largest_binding(&limits),
         largest_buffer: limits.max_buffer_size,
         lacks: lacks(adapter.features(), &limits),
+        default,
     }
+}
+
+/// The usable adapter that is likely the fastest.
+fn best(found: &[wgpu::Adapter]) -> Option<usize> {
+    let rank = |adapter: &wgpu::Adapter| match adapter.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    };
+    let usable = |adapter: &wgpu::Adapter| lacks(adapter.features(), &adapter.limits()).is_none();
+    let usable = found.iter().enumerate().filter(|(_, adapter)| usable(adapter));
+    usable.min_by_key(|(_, adapter)| rank(adapter)).map(|(place, _)| place)
 }
 
 /// A binding's places are counted in 32 bits of bytes.
@@ -95,33 +115,23 @@ fn lacks(features: wgpu::Features, limits: &wgpu::Limits) -> Option<String> {
 pub(crate) fn choose(index: Option<usize>) -> Result<wgpu::Adapter> {
     let refused = |cause: String| Error::Device { device: NAME.to_owned(), cause };
     let mut found = all();
-    let usable = |adapter: &wgpu::Adapter| lacks(adapter.features(), &adapter.limits()).is_none();
     let place = match index {
         Some(index) => index,
         None => {
-            let rank = |adapter: &wgpu::Adapter| match adapter.get_info().device_type {
-                wgpu::DeviceType::DiscreteGpu => 0,
-                wgpu::DeviceType::IntegratedGpu => 1,
-                wgpu::DeviceType::VirtualGpu => 2,
-                wgpu::DeviceType::Other => 3,
-                wgpu::DeviceType::Cpu => 4,
-            };
-            let usable = found.iter().enumerate().filter(|(_, adapter)| usable(adapter));
-            let best = usable.min_by_key(|(_, adapter)| rank(adapter)).map(|(place, _)| place);
             let none = if found.is_empty() {
                 "no adapter with Vulkan, Metal or Direct3D 12 was found; install the GPU's driver, or for a software \
                  adapter Mesa's Vulkan drivers (Debian: mesa-vulkan-drivers)"
             } else {
                 "no adapter of this machine can be used; `halite devices` says why"
             };
-            best.ok_or_else(|| refused(none.to_owned()))?
+            best(&found).ok_or_else(|| refused(none.to_owned()))?
         }
     };
-    let count = found.len();
-    if place >= count {
-        return Err(refused(format!(
-            "there is no adapter {place}: this machine has {count}, counted from 0"
-        )));
+    if place >= found.len() {
+        let named =
+            found.iter().enumerate().map(|(index, adapter)| format!("{index} ({})", adapter.get_info().name));
+        let named = if found.is_empty() { "none".to_owned() } else { named.collect::<Vec<_>>().join(", ") };
+        return Err(refused(format!("there is no adapter {place}; this machine has {named}")));
     }
     let adapter = found.swap_remove(place);
     match lacks(adapter.features(), &adapter.limits()) {

@@ -6,7 +6,7 @@ mod model;
 mod sampling;
 
 pub(crate) use answer::AnswerArgs;
-pub(crate) use device::{DeviceArgs, TierChoice};
+pub(crate) use device::{Device, DeviceArgs, PLANNED, TierChoice};
 pub(crate) use model::{CacheArgs, LoadArgs, at_least_one};
 pub(crate) use sampling::SamplingArgs;
 
