@@ -70,14 +70,8 @@ impl<B: Backend> Decoder<B> {
         let output = OutputBuffers::new(&device, &config, format.output_layer(), capacity.max_output_rows)?;
         let weights = Weights::load(&device, &mut stream, file, &config, format, progress)?;
 
-        let layers = weights.layers.iter();
-        let largest = layers.map(|layer| layer.workspace(&device, &plans, max_tokens)).max().unwrap_or(0);
-        let last = device.linear_workspace(&weights.output, capacity.max_output_rows);
-        let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention)).max();
         let norm = NormSpec::rms(config.norm_eps);
-        let int8 = &QuantizeSpec::INT8_PER_TOKEN;
-        let normed = device.norm_quantize_workspace(&norm, int8, max_tokens, config.hidden);
-        stream.reserve(largest.max(last).max(attention.unwrap_or(0)).max(normed))?;
+        stream.reserve(workspace(&device, &config, format, &capacity, &plans, &weights, &norm))?;
 
         let (embedding_scale, logit_soft_cap) = (config.embedding_scale, config.logit_soft_cap);
         let info = model_info(config, &capacity, format, &weights, device.info())?;
@@ -137,6 +131,32 @@ impl<B: Backend> Decoder<B> {
         queue.linear(&out.normed, &self.weights.output, epilogue, &out.logits)?;
         Ok(out.logits)
     }
+}
+
+/// Scratch bytes of the largest step: what the operator has that takes most. The others have none, or it is their plans'.
+fn workspace<B: Backend>(
+    device: &B,
+    config: &ModelConfig,
+    format: WeightsFormat,
+    capacity: &Capacity,
+    plans: &Plans<B>,
+    weights: &Weights<B>,
+    norm: &NormSpec,
+) -> u64 {
+    let max_tokens = capacity.limits.max_tokens;
+    let layers = weights.layers.iter().map(|layer| layer.workspace(device, plans, max_tokens));
+    let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention));
+    let output = device.linear_workspace(&weights.output, capacity.max_output_rows);
+    let int8 = &QuantizeSpec::INT8_PER_TOKEN;
+    let quantized = match format {
+        WeightsFormat::W8a8 => {
+            let rows = |columns| device.quantize_workspace(int8, max_tokens, columns);
+            let normed = device.norm_quantize_workspace(norm, int8, max_tokens, config.hidden);
+            normed.max(rows(config.query_width())).max(rows(config.ffn))
+        }
+        WeightsFormat::Bf16 | WeightsFormat::F32 => 0,
+    };
+    layers.chain(attention).max().unwrap_or(0).max(output).max(quantized)
 }
 
 /// What a person asks for, once all is loaded.

@@ -7,18 +7,18 @@ use super::weights::{FfnWeights, LayerWeights};
 use crate::Result;
 use crate::runner::ModelInfo;
 use halite_kernels::attention::{AttentionArgs, AttentionOut};
-use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::linear::Epilogue;
 use halite_kernels::moe::{ExpertWeights, ExpertsArgs, RoutingArgs};
 use halite_kernels::norm::{NormOut, NormResidual, NormSpec};
+use halite_kernels::rope::RopeWriteArgs;
 use halite_kernels::{Backend, Tensor};
 
 /// Views of a step's queries, keys and values, `[tokens, heads, head_dim]`.
 pub(super) struct Heads<B: Backend> {
     /// As the linear layer gives them.
     raw: QueriesAndKeys<B>,
-    /// As attention takes them: the same memory where the model has no norms of heads.
-    turned: QueriesAndKeys<B>,
+    /// After their norms: the same memory where the model has none. Queries turn in place, keys on their way to the cache.
+    normed: QueriesAndKeys<B>,
     v: Tensor<B>,
     /// What attention gives.
     attn_out: Tensor<B>,
@@ -27,8 +27,6 @@ pub(super) struct Heads<B: Backend> {
 struct QueriesAndKeys<B: Backend> {
     q: Tensor<B>,
     k: Tensor<B>,
-    /// Both: they lie side by side and turn in one call.
-    both: Tensor<B>,
 }
 
 impl<B: Backend> Heads<B> {
@@ -39,15 +37,11 @@ impl<B: Backend> Heads<B> {
             Ok(of.narrow(1, start..start + width)?.split_last(dim)?)
         };
         let queries_and_keys = |of: &Tensor<B>| -> Result<QueriesAndKeys<B>> {
-            Ok(QueriesAndKeys {
-                q: part(of, 0, query)?,
-                k: part(of, query, kv)?,
-                both: part(of, 0, query + kv)?,
-            })
+            Ok(QueriesAndKeys { q: part(of, 0, query)?, k: part(of, query, kv)? })
         };
         Ok(Self {
             raw: queries_and_keys(&step.qkv)?,
-            turned: queries_and_keys(step.normed_heads.as_ref().unwrap_or(&step.qkv))?,
+            normed: queries_and_keys(step.normed_heads.as_ref().unwrap_or(&step.qkv))?,
             v: part(&step.qkv, query + kv, kv)?,
             attn_out: step.attn_out.split_last(dim)?,
         })
@@ -73,21 +67,21 @@ impl<B: Backend> Layers<'_, B> {
     ) -> Result<()> {
         let plans = self.plans.of_layer(layer)?;
         let (cache, slots) = (self.cache, &self.plans.slots);
-        let Heads { raw, turned, v, attn_out } = heads;
+        let Heads { raw, normed, v, attn_out } = heads;
         queue.norm(self.norm, &step.hidden, &weights.attention_norm, None, step.normed.norm_out())?;
         let bias = Epilogue { bias: weights.qkv_bias.as_ref(), ..Epilogue::default() };
         queue.linear(&step.normed, &weights.qkv, bias, &step.qkv)?;
         if let Some([query_norm, key_norm]) = &weights.head_norms {
-            queue.norm(self.norm, &raw.q, query_norm, None, NormOut::Float(&turned.q))?;
-            queue.norm(self.norm, &raw.k, key_norm, None, NormOut::Float(&turned.k))?;
+            queue.norm(self.norm, &raw.q, query_norm, None, NormOut::Float(&normed.q))?;
+            queue.norm(self.norm, &raw.k, key_norm, None, NormOut::Float(&normed.k))?;
         }
-        queue.rope(&plans.rope, &turned.both)?;
-        queue.cache_write(CacheWriteArgs { slots, cache, layer, k: &turned.k, v })?;
+        let (q, k) = (&normed.q, &normed.k);
+        queue.rope_cache_write(RopeWriteArgs { plan: &plans.rope, q, slots, cache, layer, k, v })?;
         queue.attention(AttentionArgs {
             plan: &plans.attention,
             cache,
             layer,
-            q: &turned.q,
+            q,
             state_in: None,
             out: AttentionOut::Normalised(attn_out),
             sinks: None,

@@ -3,14 +3,13 @@
 use super::buffers::Input;
 use crate::Result;
 use halite_kernels::attention::AttentionArgs;
-use halite_kernels::cache::CacheWriteArgs;
 use halite_kernels::embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable};
 use halite_kernels::linear::{Epilogue, LinearArgs};
 use halite_kernels::moe::{ExpertsArgs, RoutingArgs};
 use halite_kernels::norm::{NormArgs, NormOut, NormResidual, NormSpec};
 use halite_kernels::quantize::{QuantizeArgs, QuantizeSpec};
-use halite_kernels::rope::{Direction, RopeArgs};
-use halite_kernels::{Backend, DType, Tensor};
+use halite_kernels::rope::RopeWriteArgs;
+use halite_kernels::{Backend, Tensor};
 
 /// A device and the stream that its work is queued on.
 pub(super) struct Queue<'a, B: Backend> {
@@ -48,8 +47,7 @@ impl<B: Backend> Queue<'_, B> {
         match out {
             Input::Float(_) => Ok(()),
             Input::Int8 { q, scales } => {
-                let spec = QuantizeSpec::new(DType::F32);
-                let args = QuantizeArgs::new(&spec, x, q, scales);
+                let args = QuantizeArgs::new(&QuantizeSpec::INT8_PER_TOKEN, x, q, scales);
                 Ok(self.device.quantize(self.stream, args.check()?)?)
             }
         }
@@ -77,16 +75,9 @@ impl<B: Backend> Queue<'_, B> {
         Ok(self.device.moe(self.stream, args.check()?)?)
     }
 
-    /// Turns heads in place.
-    pub(super) fn rope(&mut self, plan: &B::RopePlan, heads: &Tensor<B>) -> Result<()> {
-        Ok(self
-            .device
-            .rope(self.stream, RopeArgs { plan, direction: Direction::Forward, x: heads }.check()?)?)
-    }
-
-    /// Writes a layer's keys and values into the cache.
-    pub(super) fn cache_write(&mut self, args: CacheWriteArgs<'_, B>) -> Result<()> {
-        Ok(self.device.cache_write(self.stream, args.check()?)?)
+    /// Turns queries in place, and keys on their way to the cache, where values go with them.
+    pub(super) fn rope_cache_write(&mut self, args: RopeWriteArgs<'_, B>) -> Result<()> {
+        Ok(self.device.rope_cache_write(self.stream, args.check()?)?)
     }
 
     /// Attention of one layer.

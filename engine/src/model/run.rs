@@ -3,7 +3,7 @@
 use super::decoder::Decoder;
 use crate::runner::{Adjustment, ModelInfo, Runner, StepBatch, StepLimits, StepOutput};
 use crate::{EngineError, Result};
-use halite_hal::{Error, Pending};
+use halite_hal::{Error, Pending, Stream};
 use halite_kernels::attention::AttentionStep;
 use halite_kernels::cache::{BlockExport, BlockImport, SlotMapping};
 use halite_kernels::rope::Positions;
@@ -37,6 +37,10 @@ impl<B: Backend> Runner for Decoder<B> {
         }
         for rows in batch.logits.chunks(self.max_output_rows) {
             out.logits.extend(self.logits(rows)?.to_vec::<f32>(&mut self.stream)?);
+        }
+        if batch.samples.is_empty() && batch.log_probs.is_empty() && batch.logits.is_empty() {
+            // Nothing was read back, which would have handed the work over.
+            self.stream.submit()?;
         }
         Ok(out)
     }
