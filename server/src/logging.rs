@@ -13,10 +13,11 @@ pub(crate) fn start(verbose: u8, progress: &Progress) -> anyhow::Result<()> {
         Ok(directives) if !directives.is_empty() => {
             EnvFilter::try_new(&directives).with_context(|| format!("{VARIABLE}={directives}"))?
         }
+        // What concerns anybody of a driver's messages is in our own errors.
         _ => EnvFilter::new(match verbose {
-            0 => "warn",
-            1 => "warn,halite=info",
-            2 => "info,halite=debug",
+            0 => "warn,wgpu_hal=off,wgpu_core=off",
+            1 => "warn,wgpu_hal=off,wgpu_core=off,halite=info",
+            2 => "info,wgpu_hal=warn,wgpu_core=warn,naga=warn,halite=debug",
             _ => "debug,halite=trace",
         }),
     };

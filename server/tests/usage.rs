@@ -80,7 +80,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&[&str], &[&str]); 22] = [
+    let cases: [(&[&str], &[&str]); 24] = [
         (&[], &["Usage", "run"]),
         (&["sing"], &["sing"]),
         (&["run"], &["PROMPT"]),
@@ -92,6 +92,8 @@ fn wrong_arguments_are_named() {
         (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx2", "avx-vnni", "avx512"]),
+        (&["run", "--device", "gpu", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),
+        (&["run", "--device", "wgpu:first", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),
         (&["run", "--raw", "--system", "B", "A"], &["--raw", "--system"]),
         (&["serve", "--port", "65536"], &["--port"]),
         (&["serve", "--port", "http"], &["--port"]),
@@ -113,9 +115,39 @@ fn wrong_arguments_are_named() {
 fn backends_that_are_not_built_in_say_so() {
     let place = Place::new();
     let model = place.model();
-    for device in ["wgpu", "cuda", "ascend"] {
+    for device in ["cuda", "ascend"] {
         place.halite(&["run", "-m", &model, "--device", device, "A"]).failure(&[device, "--device cpu"]);
     }
+    #[cfg(not(feature = "wgpu"))]
+    for device in ["wgpu", "wgpu:1"] {
+        let parts = ["wgpu", "--features wgpu", "--device cpu"];
+        place.halite(&["run", "-m", &model, "--device", device, "A"]).failure(&parts);
+    }
+}
+
+#[test]
+fn what_is_about_the_cpu_is_refused_for_a_gpu() {
+    let place = Place::new();
+    let model = place.model();
+    for option in [["--threads", "2"], ["--tier", "portable"]] {
+        let run = [&["run", "-m", &model, "--device", "wgpu"][..], &option, &["A"]].concat();
+        place.halite(&run).failure(&["--threads", "--tier", "--device cpu"]);
+    }
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn an_adapter_that_is_not_there_is_told_with_those_that_are() {
+    let place = Place::new();
+    let model = place.model();
+    let reports = json(&place.halite(&["devices", "--json"]).success());
+    let adapters = reports[1]["devices"].as_array().expect("an adapter: the tests need one");
+    assert!(adapters.iter().any(|adapter| adapter["usable"] == true && adapter["default"] == true));
+    let name = adapters[0]["name"].as_str().unwrap();
+    let parts = ["there is no adapter 99", name, "halite devices"];
+    place.halite(&["run", "-m", &model, "--device", "wgpu:99", "A"]).failure(&parts);
+    let text = place.halite(&["devices"]).success();
+    assert!(text.contains(&format!("wgpu:0  {name}")) && text.contains("passed its self-test"), "{text}");
 }
 
 #[test]
@@ -151,6 +183,7 @@ fn devices_lists_the_tiers_of_this_machine() {
     let reports = json(&place.halite(&["devices", "--json"]).success());
     let backends: Vec<_> = reports.as_array().unwrap().iter().map(|report| &report["backend"]).collect();
     assert_eq!(backends, ["cpu", "wgpu", "cuda", "ascend"]);
+    assert_eq!(reports[1]["built"], cfg!(feature = "wgpu"));
     let tiers = reports[0]["devices"][0]["tiers"].as_array().unwrap();
     let available: Vec<_> = tiers
         .iter()
