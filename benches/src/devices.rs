@@ -85,20 +85,21 @@ impl Machine {
 /// # Panics
 /// Where an operator fails for another reason than that the backend does not have it.
 pub fn for_each_device(criterion: &mut Criterion, bench: &impl Bench) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(feature = "cpu")]
-    if is_wanted("cpu") {
+    if is_wanted("cpu", &arguments) {
         on_cpu(criterion, bench);
     }
     #[cfg(feature = "wgpu")]
-    if is_wanted("wgpu") {
+    if is_wanted("wgpu", &arguments) {
         on_adapters(criterion, bench);
     }
 }
 
-/// Whether `backend` is named on the command line, or none is. Criterion's filter leaves out what is not asked for, but
+/// Whether the command line names `backend`, or no backend at all. Criterion's filter leaves out what is not asked for, but
 /// only once it was set up.
-fn is_wanted(backend: &str) -> bool {
-    let named = |name: &str| std::env::args().skip(1).any(|argument| argument.contains(name));
+fn is_wanted(backend: &str, arguments: &[String]) -> bool {
+    let named = |name: &str| arguments.iter().any(|argument| argument.contains(name));
     named(backend) || !["cpu", "wgpu"].into_iter().any(named)
 }
 
@@ -163,5 +164,24 @@ fn run<T: Bench>(criterion: &mut Criterion, bench: &T, name: &str, device: &impl
         Ok(()) => {}
         Err(error @ Error::Unsupported { .. }) => eprintln!("{}/{name}: not measured: {error}", T::OPERATOR),
         Err(error) => panic!("{}/{name}: {error}", T::OPERATOR),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_wanted;
+
+    #[test]
+    fn a_backend_that_the_command_line_names_leaves_out_the_others() {
+        for (line, cpu, wgpu) in [
+            ("", true, true),
+            ("--bench 512x576", true, true),
+            ("wgpu --bench", false, true),
+            ("cpu/avx2", true, false),
+            ("--save-baseline cpu-before wgpu", true, true),
+        ] {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(["cpu", "wgpu"].map(|name| is_wanted(name, &arguments)), [cpu, wgpu], "{line}");
+        }
     }
 }
