@@ -62,6 +62,7 @@ pub use embedding::WgpuPoolingPlan;
 pub use linear::{WgpuLoraPlan, WgpuPacked};
 pub use logits::WgpuLogitsPlan;
 pub use memory::WgpuBuffer;
+pub use moe::WgpuMoePlan;
 pub use read_back::ReadBack;
 pub use rope::WgpuRopePlan;
 pub use sampling::{WgpuSamplingPlan, WgpuVerifyPlan};

@@ -5,7 +5,6 @@ use halite_hal::Error;
 use halite_kernels::{
     attention::{AttentionCapacity, AttentionPlan, AttentionSpec},
     mla::{MlaPlan, MlaSpec},
-    moe::{ExpertsSpec, MoePlan},
 };
 
 pub(crate) const REASON: &str = "not built on wgpu yet";
@@ -36,7 +35,6 @@ macro_rules! stands_for {
 stands_for! {
     AttentionPlan { spec: &AttentionSpec, capacity: &AttentionCapacity, tokens: usize }
     MlaPlan { mla: &MlaSpec }
-    MoePlan { spec: &ExpertsSpec, max_tokens: usize }
 }
 
 impl AsRef<MlaSpec> for Unbuilt {

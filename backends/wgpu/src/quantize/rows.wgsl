@@ -46,7 +46,8 @@ fn main(
     }
     var steps: Steps;
     if SCALES == 1u {
-        steps = steps_with(scales(0u), zeros(0u));
+        let at = given_at(source);
+        steps = steps_with(scales(at), zeros(at));
     } else if SCALES == 2u {
         let all = team_max(lane, 256u, vec2(ranges(2u * lane), ranges(2u * lane + 1u)));
         steps = steps_of(all);
