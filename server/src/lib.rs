@@ -18,6 +18,8 @@ mod model_file;
 mod output;
 mod progress;
 pub mod serve;
+#[cfg(feature = "wgpu")]
+mod warm_up;
 
 use clap::Parser;
 use std::ffi::OsString;

@@ -5,7 +5,7 @@ use crate::model_file;
 use crate::progress::{Progress, Unit};
 use anyhow::Context;
 use halite_engine::model_file::ModelFile;
-use halite_engine::{Engine, EngineError, EngineOptions, LoadProgress};
+use halite_engine::{Engine, EngineOptions, LoadProgress};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -42,19 +42,15 @@ pub(crate) fn load(
         stage.set(loaded.done);
     };
     let file = &*model.file;
-    // Kernels of a GPU are compiled when they are first used.
-    let compiles = !matches!(device, Device::Cpu(_));
-    let engine = match device {
-        Device::Cpu(device) => Engine::from_file(device, file, options, &mut show),
+    let engine = match &device {
+        Device::Cpu(device) => Engine::from_file(device.clone(), file, options, &mut show),
         #[cfg(feature = "wgpu")]
-        Device::Wgpu(device) => Engine::from_file(device, file, options, &mut show),
+        Device::Wgpu(device) => Engine::from_file(device.clone(), file, options, &mut show),
     };
-    let mut engine = engine.with_context(|| format!("cannot load {}", model.path.display()))?;
+    let engine = engine.with_context(|| format!("cannot load {}", model.path.display()))?;
     drop(stage);
-    if compiles {
-        let _stage = progress.stage("compiling kernels, which later starts need not", Unit::Steps, None);
-        warm_up(&mut engine).context("the device fails the first steps")?;
-    }
+    #[cfg(feature = "wgpu")]
+    let engine = crate::warm_up::warmed_up(engine, &device, progress)?;
     let info = engine.describe();
     tracing::info!(
         seconds = started.elapsed().as_secs_f64(),
@@ -66,16 +62,3 @@ pub(crate) fn load(
     );
     Ok(engine)
 }
-
-/// The two kinds of steps that answers are made of, before anybody waits for one: many rows, and one.
-fn warm_up(engine: &mut Engine) -> Result<(), EngineError> {
-    let info = engine.describe();
-    let room = info.context.min(info.kv_blocks * info.block_size);
-    for tokens in [WARM_UP_TOKENS, 2] {
-        engine.score(&vec![0; tokens.min(room)])?;
-    }
-    Ok(())
-}
-
-/// More rows than any kernel for few of them takes.
-const WARM_UP_TOKENS: usize = 64;

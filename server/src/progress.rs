@@ -22,7 +22,6 @@ pub(crate) enum Unit {
     Bytes,
     Runs,
     Lines,
-    Steps,
 }
 
 impl Progress {
@@ -112,13 +111,12 @@ fn style(unit: Unit, total: Option<u64>) -> ProgressStyle {
 fn amount(unit: Unit, done: u64, total: Option<u64>) -> String {
     let count = |count: u64| match unit {
         Unit::Bytes => HumanBytes(count).to_string(),
-        Unit::Runs | Unit::Lines | Unit::Steps => count.to_string(),
+        Unit::Runs | Unit::Lines => count.to_string(),
     };
     let name = match unit {
         Unit::Bytes => "",
         Unit::Runs => " runs",
         Unit::Lines => " lines",
-        Unit::Steps => " steps",
     };
     match total {
         Some(total) => format!("{} of {}{name}", count(done), count(total)),
