@@ -52,9 +52,9 @@ mod table;
 mod testing;
 mod timing;
 mod top_k;
-mod unbuilt;
 
 pub use adapter::{AdapterReport, adapters};
+pub use attention::WgpuAttentionPlan;
 pub use cache::{WgpuKvCache, WgpuSlots};
 pub use collectives::WgpuCommunicator;
 pub use device::{Options, Wgpu};
@@ -62,6 +62,7 @@ pub use embedding::WgpuPoolingPlan;
 pub use linear::{WgpuLoraPlan, WgpuPacked};
 pub use logits::WgpuLogitsPlan;
 pub use memory::WgpuBuffer;
+pub use mla::{WgpuMlaPacked, WgpuMlaPlan};
 pub use moe::WgpuMoePlan;
 pub use read_back::ReadBack;
 pub use rope::WgpuRopePlan;

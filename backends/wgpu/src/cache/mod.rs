@@ -69,10 +69,20 @@ impl WgpuKvCache {
         self.has_scales().then(|| self.operand(Kind::ValueScales, layer))
     }
 
-    /// The scales of keys and, from [`layer::value_scales`] on, of values.
-    fn all_scales(&self, layer: usize) -> Option<Operand> {
+    /// The number that shaders know the format by: 0 to 3 for F32, F16, BF16 and INT8.
+    pub(crate) fn format(&self) -> u32 {
+        self.format
+    }
+
+    /// F32: the scales of keys and, from [`WgpuKvCache::value_scales_at`] on, of values.
+    pub(crate) fn all_scales(&self, layer: usize) -> Option<Operand> {
         let scales = &self.layers[layer].scales;
         self.has_scales().then(|| Operand::all(scales, DType::F32))
+    }
+
+    /// The element of all scales that is the first value's.
+    pub(crate) fn value_scales_at(&self) -> usize {
+        layer::value_scales(&self.spec, self.blocks) / DType::F32.size()
     }
 
     fn has_scales(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Writing keys and values by slot.
 
-use super::{WgpuKvCache, WgpuSlots, layer};
+use super::{WgpuKvCache, WgpuSlots};
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -55,7 +55,7 @@ impl Place<'_> {
             .size("cache_slots", cache.slots())
             .size("key_dim", spec.head_dim)
             .size("value_dim", spec.value_head_dim)
-            .size("value_scales", layer::value_scales(spec, cache.blocks) / DType::F32.size())
+            .size("value_scales", cache.value_scales_at())
             .size("k_token", k.outer_stride)
             .size("k_head", k.inner_stride)
             .size("v_token", v.outer_stride)
