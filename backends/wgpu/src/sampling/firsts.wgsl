@@ -16,5 +16,9 @@ fn main(
     if lane == 0u {
         set_firsts(2u * index, first.x);
         set_firsts(2u * index + 1u, first.y);
+        if start == 0u {
+            // The row's list is empty.
+            set_lists(row * im.list_stride, 0u);
+        }
     }
 }

@@ -1,62 +1,85 @@
 // Which candidates of a row may be drawn: the contract's first three steps, and the draw of the fourth.
 
-// Words of a row in the table.
-const ROW_WORDS: u32 = 9u;
-const SCALE: u32 = 1u;
-const TOP_K: u32 = 2u;
-const TOP_P: u32 = 3u;
-const MIN_P: u32 = 4u;
-const UNIFORM: u32 = 5u;
-const ACCEPTANCE: u32 = 6u;
-const RESIDUAL: u32 = 7u;
-const DRAFT: u32 = 8u;
-
 // A prefix of the order, of which only what weighs at least `least` is kept, and the sum of the weights of that.
 struct Kept {
     last: vec2<u32>,
     least: f32,
     sum: vec2<u32>,
-    tallied: Sum,
 }
 
-fn parameter(row: u32, word: u32) -> u32 {
-    return table(row * ROW_WORDS + word);
+// Behind every candidate but NaN.
+const ALL: vec2<u32> = vec2(0xfffffffeu, 0xffffffffu);
+
+// The sums of the items by the rank's first digit, each lane one of them, and of all items.
+var<private> tallied: Sum;
+var<private> inside: Sum;
+
+fn look(lane: u32, row: u32, at_list: bool, count: u32) {
+    listed = at_list;
+    items = count;
+    tallied = tally(lane, row, WHOLE);
+    inside = total(lane, tallied);
 }
 
-// Whether the row is drawn from, and not its first candidate taken.
-fn is_drawn(row: u32, first: vec2<u32>) -> bool {
-    return parameter(row, SCALE) != 0u && has_weights(first.x);
+// The candidate at which the running sum of the whole row passes a goal: of the list where that goes so far.
+fn reach(lane: u32, row: u32, by_count: bool, goal: vec2<u32>) -> Found {
+    if listed && !wide_less(goal, select(inside.weight, vec2(inside.count, 0u), by_count)) {
+        look(lane, row, false, im.vocabulary);
+    }
+    return pass_goal(lane, row, WHOLE, tallied, by_count, goal);
 }
 
 fn is_kept(kept: Kept, place: vec2<u32>) -> bool {
     return place.x != UNORDERED && !comes_first(kept.last, place) && weight_of(place.x) >= kept.least;
 }
 
+// Looks at the row, and gives the sum of all of it.
+fn begin(lane: u32, row: u32) -> Sum {
+    if HAS_LISTS {
+        let list = row * im.list_stride;
+        let length = lists(list);
+        if length <= LISTED {
+            var part = Sum(vec2(0u, 0u), 0u);
+            if lane < im.parts {
+                let at = list + 1u + 3u * lane;
+                part = Sum(vec2(lists(at), lists(at + 1u)), lists(at + 2u));
+            }
+            look(lane, row, true, length);
+            return total(lane, part);
+        }
+    }
+    look(lane, row, false, im.vocabulary);
+    return inside;
+}
+
 fn keep(lane: u32, row: u32, first: vec2<u32>) -> Kept {
-    weigh_from(first.x, bitcast<f32>(parameter(row, 0u)), bitcast<f32>(parameter(row, SCALE)));
-    let tallied = tally(lane, row, WHOLE);
-    let whole = total(lane, tallied);
-    var last = vec2(UNORDERED - 1u, UNORDERED);
-    var sum = whole.weight;
+    weigh_row(row, first);
+    let whole = begin(lane, row);
+    var kept = Kept(ALL, bitcast<f32>(parameter(row, MIN_P)), whole.weight);
     let top_k = parameter(row, TOP_K);
     if top_k > 0u && top_k < whole.count {
-        let found = pass_goal(lane, row, WHOLE, tallied, true, vec2(top_k - 1u, 0u));
-        last = found.place;
-        sum = found.sum;
+        let found = reach(lane, row, true, vec2(top_k - 1u, 0u));
+        kept.last = found.place;
+        kept.sum = found.sum;
     }
     let top_p = parameter(row, TOP_P);
     if top_p > 0u {
-        let enough = wide_part(sum, top_p);
-        let short = select(wide_difference(enough, vec2(1u, 0u)), enough, all(enough == vec2(0u, 0u)));
-        let found = pass_goal(lane, row, WHOLE, tallied, false, short);
-        last = found.place;
-        sum = found.sum;
+        // Reaching a sum is passing what is 1 less.
+        let enough = wide_part(kept.sum, top_p);
+        let nothing = all(enough == vec2(0u, 0u));
+        let goal = select(wide_difference(enough, vec2(1u, 0u)), enough, nothing);
+        let found = reach(lane, row, false, goal);
+        kept.last = found.place;
+        kept.sum = found.sum;
     }
-    var kept = Kept(last, bitcast<f32>(parameter(row, MIN_P)), sum, tallied);
     if kept.least > 0.0f {
+        // The list has everything above e^-14, and up to a last candidate that was found in it.
+        if listed && all(kept.last == ALL) && kept.least < 2e-6f {
+            look(lane, row, false, im.vocabulary);
+        }
         var mine = Sum(vec2(0u, 0u), 0u);
-        for (var id = lane; id < im.vocabulary; id += 256u) {
-            let place = place_of(row, id);
+        for (var i = lane; i < items; i += 256u) {
+            let place = item(row, i);
             if is_kept(kept, place) {
                 mine.weight = wide_sum(mine.weight, wide_of(weight_of(place.x), im.bits));
             }
@@ -67,19 +90,5 @@ fn keep(lane: u32, row: u32, first: vec2<u32>) -> Kept {
 }
 
 fn draw(lane: u32, row: u32, kept: Kept) -> u32 {
-    let goal = wide_part(kept.sum, parameter(row, UNIFORM));
-    return pass_goal(lane, row, WHOLE, kept.tallied, false, goal).place.y;
-}
-
-// The first in the row's order: of the parts that were searched before, or of the ids.
-fn first_of_row(lane: u32, row: u32) -> vec2<u32> {
-    if !HAS_FIRSTS {
-        return first_of_ids(lane, row, 0u, im.vocabulary);
-    }
-    var found = vec2(UNORDERED, UNORDERED);
-    if lane < im.parts {
-        let at = 2u * (row * im.parts + lane);
-        found = vec2(firsts(at), firsts(at + 1u));
-    }
-    return first_of_lanes(lane, found);
+    return reach(lane, row, false, wide_part(kept.sum, parameter(row, UNIFORM))).place.y;
 }

@@ -17,6 +17,10 @@ fn log_prob(own: Scale, x: f32) -> f32 {
     return x - own.greatest - own.log_sum;
 }
 
+fn weight(place: vec2<u32>) -> vec2<u32> {
+    return wide_of(weight_of(place.x), im.bits);
+}
+
 fn logit(row: u32, id: u32) -> f32 {
     return bitcast<f32>(logits(row * im.row_stride + id));
 }
@@ -36,8 +40,11 @@ fn main(
     var own = Scale(has_weights(first.x), 0.0f, 0.0f);
     var mine = Sum(vec2(0u, 0u), 0u);
     if own.weighs {
-        for (var id = lane; id < im.vocabulary; id += 256u) {
-            mine.weight = wide_sum(mine.weight, wide_of(weight_of(place_of(row, id).x), im.bits));
+        for (var id = lane; id < im.vocabulary; id += 1024u) {
+            let places = places_of(row, id, im.vocabulary);
+            let low = wide_sum(weight(places[0]), weight(places[1]));
+            let high = wide_sum(weight(places[2]), weight(places[3]));
+            mine.weight = wide_sum(mine.weight, wide_sum(low, high));
         }
         own.greatest = greatest;
     }

@@ -4,15 +4,15 @@
 //! digit, most significant digit first. Weights are whole numbers, so sums are exact in any order, and a row's draw
 //! depends on nothing but the row.
 
-mod firsts;
 mod log_probs;
 mod parameters;
+mod parts;
 mod sample;
 mod verify;
 
 pub use verify::WgpuVerifyPlan;
 
-use self::{firsts::Firsts, parameters::ROW_WORDS};
+use self::{parameters::ROW_WORDS, parts::Parts};
 use crate::{device::Wgpu, stream::WgpuStream, table::Table};
 use halite_hal::Result;
 use halite_kernels::{
@@ -34,6 +34,7 @@ const WEIGHTS: &str = include_str!("weights.wgsl");
 const CANDIDATE: &str = include_str!("candidate.wgsl");
 const SUMS: &str = include_str!("sums.wgsl");
 const SELECT: &str = include_str!("select.wgsl");
+const PARAMETERS: &str = include_str!("parameters.wgsl");
 const KEPT: &str = include_str!("kept.wgsl");
 
 /// Weights are whole numbers of 2^-bits: as many as a 64-bit sum of a vocabulary of them has room for.
@@ -55,7 +56,7 @@ pub struct WgpuSamplingPlan {
     /// Whether any row is drawn from.
     drawn: bool,
     table: Table,
-    firsts: Firsts,
+    parts: Parts,
 }
 
 impl SamplingPlan for WgpuSamplingPlan {
@@ -86,8 +87,8 @@ impl Sampling for Wgpu {
     fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<WgpuSamplingPlan> {
         require(self, spec)?;
         let table = Table::new(self, max_rows.saturating_mul(ROW_WORDS))?;
-        let firsts = Firsts::new(self, spec.vocabulary, max_rows)?;
-        Ok(WgpuSamplingPlan { spec: spec.clone(), max_rows, rows: 0, drawn: false, table, firsts })
+        let parts = Parts::new(self, spec.vocabulary, max_rows)?;
+        Ok(WgpuSamplingPlan { spec: spec.clone(), max_rows, rows: 0, drawn: false, table, parts })
     }
 
     fn sampling_update(
@@ -105,13 +106,17 @@ impl Sampling for Wgpu {
     }
 
     fn sample(&self, stream: &mut WgpuStream, args: Checked<SamplingArgs<'_, Self>>) -> Result<()> {
-        let WgpuSamplingPlan { table, firsts, drawn, .. } = args.plan;
-        sample::sample(stream, &sample::Step { table, firsts, logits: args.logits }, *drawn, args.ids)
+        let WgpuSamplingPlan { table, parts, drawn, .. } = args.plan;
+        sample::sample(stream, &sample::Step { table, parts, drawn: *drawn, logits: args.logits }, args.ids)
     }
 
     fn probabilities(&self, stream: &mut WgpuStream, args: Checked<ProbabilityArgs<'_, Self>>) -> Result<()> {
-        let WgpuSamplingPlan { table, firsts, .. } = args.plan;
-        sample::probabilities(stream, &sample::Step { table, firsts, logits: args.logits }, args.out)
+        let WgpuSamplingPlan { table, parts, drawn, .. } = args.plan;
+        sample::probabilities(
+            stream,
+            &sample::Step { table, parts, drawn: *drawn, logits: args.logits },
+            args.out,
+        )
     }
 
     fn verify_plan(&self, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<WgpuVerifyPlan> {

@@ -2,7 +2,7 @@
 
 use halite_kernels::sampling::{SamplingParams, acceptance_uniform, residual_uniform, uniform};
 
-/// Words of a row in a table; `kept.wgsl` names them.
+/// Words of a row in a table; `parameters.wgsl` names them.
 pub(super) const ROW_WORDS: usize = 9;
 
 /// Whether a row is drawn from: a single candidate is the greedy choice at any temperature.

@@ -36,6 +36,24 @@ fn place_of(row: u32, id: u32) -> vec2<u32> {
     return vec2(rank_of(logits(row * im.row_stride + id)), id);
 }
 
+// Of four ids that are 256 apart: their loads are waited for together. Ids from `end` on come last.
+fn places_of(row: u32, id: u32, end: u32) -> array<vec2<u32>, 4> {
+    let last = end - 1u;
+    let bits = vec4(
+        logits(row * im.row_stride + id),
+        logits(row * im.row_stride + min(id + 256u, last)),
+        logits(row * im.row_stride + min(id + 512u, last)),
+        logits(row * im.row_stride + min(id + 768u, last)),
+    );
+    let none = vec2(UNORDERED, UNORDERED);
+    return array<vec2<u32>, 4>(
+        vec2(rank_of(bits.x), id),
+        select(none, vec2(rank_of(bits.y), id + 256u), id + 256u < end),
+        select(none, vec2(rank_of(bits.z), id + 512u), id + 512u < end),
+        select(none, vec2(rank_of(bits.w), id + 768u), id + 768u < end),
+    );
+}
+
 // What lanes tell each other.
 var<workgroup> lanes_low: array<u32, 256>;
 var<workgroup> lanes_high: array<u32, 256>;
@@ -64,16 +82,9 @@ fn first_of_lanes(lane: u32, found: vec2<u32>) -> vec2<u32> {
 fn first_of_ids(lane: u32, row: u32, start: u32, end: u32) -> vec2<u32> {
     var found = vec2(UNORDERED, UNORDERED);
     for (var id = start + lane; id < end; id += 1024u) {
-        found = earlier(found, place_of(row, id));
-        if id + 256u < end {
-            found = earlier(found, place_of(row, id + 256u));
-        }
-        if id + 512u < end {
-            found = earlier(found, place_of(row, id + 512u));
-        }
-        if id + 768u < end {
-            found = earlier(found, place_of(row, id + 768u));
-        }
+        let places = places_of(row, id, end);
+        found = earlier(earlier(places[0], places[1]), found);
+        found = earlier(earlier(places[2], places[3]), found);
     }
     return first_of_lanes(lane, found);
 }

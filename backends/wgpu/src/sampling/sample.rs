@@ -1,6 +1,6 @@
 //! A token for each row, and the distribution that its draw follows.
 
-use super::{CANDIDATE, Firsts, KEPT, ROW, SELECT, SUMS, WEIGHTS, WIDE, weight_bits};
+use super::{CANDIDATE, KEPT, PARAMETERS, Parts, ROW, SELECT, SUMS, WEIGHTS, WIDE, weight_bits};
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -13,17 +13,29 @@ use halite_hal::{Result, Tensor};
 
 static SAMPLE: Shader = Shader {
     name: "sampling",
-    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SUMS, SELECT, KEPT, include_str!("sample.wgsl")],
+    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SUMS, SELECT, PARAMETERS, KEPT, include_str!("sample.wgsl")],
 };
 static PROBABILITIES: Shader = Shader {
     name: "sampling",
-    source: &[WIDE, ROW, WEIGHTS, CANDIDATE, SUMS, SELECT, KEPT, include_str!("probabilities.wgsl")],
+    source: &[
+        WIDE,
+        ROW,
+        WEIGHTS,
+        CANDIDATE,
+        SUMS,
+        SELECT,
+        PARAMETERS,
+        KEPT,
+        include_str!("probabilities.wgsl"),
+    ],
 };
 
 /// Rows of logits, and the table that says how each is sampled.
 pub(super) struct Step<'a> {
     pub(super) table: &'a Table,
-    pub(super) firsts: &'a Firsts,
+    pub(super) parts: &'a Parts,
+    /// Whether any row is drawn from.
+    pub(super) drawn: bool,
     pub(super) logits: &'a Tensor<Wgpu>,
 }
 
@@ -38,7 +50,12 @@ impl Step<'_> {
             .size("row_stride", rows.outer_stride)
             .size("vocabulary", rows.columns);
         let bits = weight_bits(rows.columns);
-        self.firsts.bind(launch).size("bits", bits as usize).float("unit", 2f32.powi(-(bits as i32)))
+        self.parts.bind(launch).size("bits", bits as usize).float("unit", 2f32.powi(-(bits as i32)))
+    }
+
+    /// What the kernel goes on from.
+    pub(super) fn find(&self, stream: &mut WgpuStream) -> Result<()> {
+        self.parts.find(stream, self.logits, self.table, self.drawn)
     }
 
     fn rows(&self) -> usize {
@@ -46,21 +63,16 @@ impl Step<'_> {
     }
 }
 
-/// A token for each row; none of them is drawn from where `drawn` is false.
-pub(super) fn sample(
-    stream: &mut WgpuStream,
-    step: &Step<'_>,
-    drawn: bool,
-    ids: &Tensor<Wgpu>,
-) -> Result<()> {
-    step.firsts.find(stream, step.logits)?;
+/// A token for each row.
+pub(super) fn sample(stream: &mut WgpuStream, step: &Step<'_>, ids: &Tensor<Wgpu>) -> Result<()> {
+    step.find(stream)?;
     let launch = step.launch(&SAMPLE).operand("ids", Access::Words, Operand::tensor(ids));
-    stream.launch(launch.flag("DRAWN", drawn), spread(step.rows()))
+    stream.launch(launch.flag("DRAWN", step.drawn), spread(step.rows()))
 }
 
 /// The distribution of each row.
 pub(super) fn probabilities(stream: &mut WgpuStream, step: &Step<'_>, out: &Tensor<Wgpu>) -> Result<()> {
-    step.firsts.find(stream, step.logits)?;
+    step.find(stream)?;
     let launch =
         step.launch(&PROBABILITIES).output("out", out).size("out_stride", Rows::of(out).outer_stride);
     stream.launch(launch, spread(step.rows()))

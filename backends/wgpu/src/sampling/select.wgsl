@@ -1,11 +1,11 @@
 // The candidate at which the running sum of a row passes a goal, in the order of candidates and without sorting them: a
 // digit of rank and id at a time, most significant first, by the sums of each digit's candidates. Sums are whole numbers,
-// so the result is exact. What a candidate weighs, `candidate` says.
+// so the result is exact. NaN is no candidate. What another weighs, and its place in the order, `candidate` and `in_order`
+// say.
 
 struct Candidate {
-    rank: u32,
     weight: vec2<u32>,
-    // 0 for what does not count at all.
+    // 0 for what does not count.
     count: u32,
 }
 
@@ -34,21 +34,38 @@ var<workgroup> tally_low: array<atomic<u32>, 1024>;
 var<workgroup> tally_high: array<atomic<u32>, 1024>;
 var<workgroup> tally_count: array<atomic<u32>, 1024>;
 
-fn agrees(prefix: Prefix, rank: u32, id: u32) -> bool {
+// What is looked at: the row, or the list of its candidates near the greatest.
+var<private> listed: bool;
+var<private> items: u32;
+
+fn item(row: u32, i: u32) -> vec2<u32> {
+    if i >= items {
+        return vec2(UNORDERED, UNORDERED);
+    }
+    if HAS_LISTS {
+        if listed {
+            let at = row * im.list_stride + 1u + 3u * im.parts + 2u * i;
+            return vec2(lists(at), lists(at + 1u));
+        }
+    }
+    return place_of(row, i);
+}
+
+fn agrees(prefix: Prefix, place: vec2<u32>) -> bool {
     if prefix.level == 0u {
         return true;
     }
     if prefix.level <= ID_LEVEL {
-        return (rank >> (32u - 8u * prefix.level)) == prefix.rank;
+        return (place.x >> (32u - 8u * prefix.level)) == prefix.rank;
     }
-    return rank == prefix.rank && (id >> (56u - 8u * prefix.level)) == prefix.id;
+    return place.x == prefix.rank && (place.y >> (56u - 8u * prefix.level)) == prefix.id;
 }
 
-fn digit(level: u32, rank: u32, id: u32) -> u32 {
+fn digit(level: u32, place: vec2<u32>) -> u32 {
     if level < ID_LEVEL {
-        return (rank >> (24u - 8u * level)) & 255u;
+        return (place.x >> (24u - 8u * level)) & 255u;
     }
-    return (id >> (48u - 8u * level)) & 255u;
+    return (place.y >> (48u - 8u * level)) & 255u;
 }
 
 fn with_digit(prefix: Prefix, next: u32) -> Prefix {
@@ -58,20 +75,21 @@ fn with_digit(prefix: Prefix, next: u32) -> Prefix {
     return Prefix(prefix.level + 1u, prefix.rank, (prefix.id << 8u) | next);
 }
 
-fn tally_one(lane: u32, row: u32, id: u32, prefix: Prefix) {
-    if id >= im.vocabulary || !agrees(prefix, candidate_rank(row, id), id) {
+fn tally_one(lane: u32, place: vec2<u32>, prefix: Prefix) {
+    if place.x == UNORDERED || !agrees(prefix, in_order(place)) {
         return;
     }
-    let one = candidate(row, id);
-    let slot = digit(prefix.level, one.rank, id) * COPIES + lane % COPIES;
+    let one = candidate(place);
+    if one.count == 0u {
+        return;
+    }
+    let slot = digit(prefix.level, in_order(place)) * COPIES + lane % COPIES;
     let low = atomicAdd(&tally_low[slot], one.weight.x) + one.weight.x;
     let high = one.weight.y + u32(low < one.weight.x);
     if high > 0u {
         atomicAdd(&tally_high[slot], high);
     }
-    if one.count > 0u {
-        atomicAdd(&tally_count[slot], one.count);
-    }
+    atomicAdd(&tally_count[slot], one.count);
 }
 
 // The sum of the candidates of a prefix whose next digit is `lane`.
@@ -82,11 +100,16 @@ fn tally(lane: u32, row: u32, prefix: Prefix) -> Sum {
         atomicStore(&tally_count[copy * 256u + lane], 0u);
     }
     workgroupBarrier();
-    for (var id = lane; id < im.vocabulary; id += 1024u) {
-        tally_one(lane, row, id, prefix);
-        tally_one(lane, row, id + 256u, prefix);
-        tally_one(lane, row, id + 512u, prefix);
-        tally_one(lane, row, id + 768u, prefix);
+    for (var i = lane; i < items; i += 1024u) {
+        // Loads first: they are waited for together.
+        let a = item(row, i);
+        let b = item(row, i + 256u);
+        let c = item(row, i + 512u);
+        let d = item(row, i + 768u);
+        tally_one(lane, a, prefix);
+        tally_one(lane, b, prefix);
+        tally_one(lane, c, prefix);
+        tally_one(lane, d, prefix);
     }
     workgroupBarrier();
     var sum = Sum(vec2(0u, 0u), 0u);
@@ -99,11 +122,11 @@ fn tally(lane: u32, row: u32, prefix: Prefix) -> Sum {
     return sum;
 }
 
-// The first candidate in the order whose running sum is above `goal`, which is below the sum of all. `tallied` is
-// `tally` of `start`.
-fn pass_goal(lane: u32, row: u32, start: Prefix, tallied: Sum, by_count: bool, goal: vec2<u32>) -> Found {
+// The first candidate in the order whose running sum is above `goal`, which is below the sum of all. `sums` is `tally` of
+// `start`.
+fn pass_goal(lane: u32, row: u32, start: Prefix, sums: Sum, by_count: bool, goal: vec2<u32>) -> Found {
     var prefix = start;
-    var mine = tallied;
+    var mine = sums;
     var rest = goal;
     var sum = vec2(0u, 0u);
     var alone = false;
@@ -134,16 +157,20 @@ fn pass_goal(lane: u32, row: u32, start: Prefix, tallied: Sum, by_count: bool, g
     if prefix.level < LEVELS {
         place = only(lane, row, prefix);
     }
-    return Found(place, wide_sum(sum, candidate(row, min(place.y, im.vocabulary - 1u)).weight));
+    return Found(place, wide_sum(sum, candidate(place).weight));
 }
 
 // The only candidate of a prefix.
 fn only(lane: u32, row: u32, prefix: Prefix) -> vec2<u32> {
-    for (var id = lane; id < im.vocabulary; id += 1024u) {
-        meet(row, id, prefix);
-        meet(row, id + 256u, prefix);
-        meet(row, id + 512u, prefix);
-        meet(row, id + 768u, prefix);
+    for (var i = lane; i < items; i += 1024u) {
+        let a = item(row, i);
+        let b = item(row, i + 256u);
+        let c = item(row, i + 512u);
+        let d = item(row, i + 768u);
+        tell_if(a, prefix);
+        tell_if(b, prefix);
+        tell_if(c, prefix);
+        tell_if(d, prefix);
     }
     workgroupBarrier();
     let place = vec2(chosen[0], chosen[1]);
@@ -151,13 +178,12 @@ fn only(lane: u32, row: u32, prefix: Prefix) -> vec2<u32> {
     return place;
 }
 
-fn meet(row: u32, id: u32, prefix: Prefix) {
-    if id >= im.vocabulary || !agrees(prefix, candidate_rank(row, id), id) {
+fn tell_if(place: vec2<u32>, prefix: Prefix) {
+    if place.x == UNORDERED || !agrees(prefix, in_order(place)) {
         return;
     }
-    let one = candidate(row, id);
-    if one.count == 1u {
-        chosen[0] = one.rank;
-        chosen[1] = id;
+    if candidate(place).count == 1u {
+        chosen[0] = place.x;
+        chosen[1] = place.y;
     }
 }

@@ -1,7 +1,7 @@
 //! Drafted tokens against the model's own distribution.
 
 use super::{
-    Firsts, KEPT, ROW, ROW_WORDS, SELECT, SUMS, WEIGHTS, WIDE, parameters, require,
+    KEPT, PARAMETERS, Parts, ROW, ROW_WORDS, SELECT, SUMS, WEIGHTS, WIDE, parameters, require,
     sample::{Step, sample},
 };
 use crate::{
@@ -22,7 +22,7 @@ use halite_kernels::{
 
 static VERIFY: Shader = Shader {
     name: "sampling",
-    source: &[WIDE, ROW, WEIGHTS, SUMS, SELECT, KEPT, include_str!("verify.wgsl")],
+    source: &[WIDE, ROW, WEIGHTS, SUMS, SELECT, PARAMETERS, KEPT, include_str!("verify.wgsl")],
 };
 static ACCEPT: Shader = Shader { name: "sampling", source: &[include_str!("accept.wgsl")] };
 
@@ -37,7 +37,7 @@ pub struct WgpuVerifyPlan {
     drafts: usize,
     drawn: bool,
     table: Table,
-    firsts: Firsts,
+    parts: Parts,
     /// I32, one for each row of logits: the token that it gives.
     tokens: Tensor<Wgpu>,
 }
@@ -55,7 +55,7 @@ impl WgpuVerifyPlan {
             drafts: 0,
             drawn: false,
             table: Table::new(device, words)?,
-            firsts: Firsts::new(device, spec.vocabulary, rows)?,
+            parts: Parts::new(device, spec.vocabulary, rows)?,
             tokens: Tensor::new(device, DType::I32, &[rows])?,
         })
     }
@@ -105,7 +105,7 @@ impl VerifyPlan for WgpuVerifyPlan {
 pub(super) fn verify(stream: &mut WgpuStream, args: &VerifyArgs<'_, Wgpu>) -> Result<()> {
     let plan = args.plan;
     let rows = plan.requests + plan.drafts;
-    let step = Step { table: &plan.table, firsts: &plan.firsts, logits: args.logits };
+    let step = Step { table: &plan.table, parts: &plan.parts, drawn: plan.drawn, logits: args.logits };
     let tokens = plan.tokens.narrow(0, 0..rows)?;
     let drafts = |launch: Launch| launch.operand("drafts", Access::Words, Operand::tensor(args.drafts));
     let q = match args.probabilities {
@@ -113,14 +113,14 @@ pub(super) fn verify(stream: &mut WgpuStream, args: &VerifyArgs<'_, Wgpu>) -> Re
         _ => None,
     };
     if let Some(q) = q {
-        plan.firsts.find(stream, args.logits)?;
+        step.find(stream)?;
         let launch = drafts(step.launch(&VERIFY))
             .input("q", q)
             .operand("tokens", Access::Words, Operand::tensor(&tokens))
             .size("q_stride", Rows::of(q).outer_stride);
         stream.launch(launch, spread(rows))?;
     } else {
-        sample(stream, &step, plan.drawn, &tokens)?;
+        sample(stream, &step, &tokens)?;
     }
     let launch = drafts(Launch::new(&ACCEPT))
         .operand("table", Access::Words, plan.table.operand())

@@ -23,19 +23,19 @@ fn draft_probability(id: u32) -> f32 {
     return min(y, 0x1p127f);
 }
 
-// In the order of ids alone where the rest is drawn from.
-fn candidate_rank(row: u32, id: u32) -> u32 {
-    return select(rank_of(logits(row * im.row_stride + id)), 0u, of_rest);
+// By id alone where the rest is drawn from.
+fn in_order(place: vec2<u32>) -> vec2<u32> {
+    return vec2(select(place.x, 0u, of_rest), place.y);
 }
 
-fn candidate(row: u32, id: u32) -> Candidate {
-    let rank = rank_of(logits(row * im.row_stride + id));
+fn candidate(place: vec2<u32>) -> Candidate {
     if of_rest {
-        let rest = max(probability(vec2(rank, id)) - draft_probability(id), 0.0f);
+        // NaN, which is no place, weighs nothing.
+        let rest = max(probability(place) - draft_probability(min(place.y, im.vocabulary - 1u)), 0.0f);
         let weight = wide_of(min(rest, 1.0f), im.bits);
-        return Candidate(0u, weight, u32(any(weight != vec2(0u, 0u))));
+        return Candidate(weight, u32(any(weight != vec2(0u, 0u))));
     }
-    return Candidate(rank, wide_of(weight_of(rank), im.bits), u32(rank != UNORDERED));
+    return Candidate(wide_of(weight_of(place.x), im.bits), 1u);
 }
 
 fn accepts(row: u32, id: u32, p: f32) -> bool {
@@ -44,16 +44,22 @@ fn accepts(row: u32, id: u32, p: f32) -> bool {
 
 // What replaces a draft that fell.
 fn replacement(lane: u32, row: u32) -> u32 {
+    let was_listed = listed;
+    let had_items = items;
     of_rest = true;
+    listed = false;
+    items = im.vocabulary;
     let ids = Prefix(ID_LEVEL, 0u, 0u);
-    let tallied = tally(lane, row, ids);
-    let rest = total(lane, tallied).weight;
+    let sums = tally(lane, row, ids);
+    let rest = total(lane, sums).weight;
     if all(rest == vec2(0u, 0u)) {
         of_rest = false;
+        listed = was_listed;
+        items = had_items;
         return draw(lane, row, own);
     }
     let goal = wide_part(rest, parameter(row, RESIDUAL));
-    return pass_goal(lane, row, ids, tallied, false, goal).place.y;
+    return pass_goal(lane, row, ids, sums, false, goal).place.y;
 }
 
 @compute @workgroup_size(256)
