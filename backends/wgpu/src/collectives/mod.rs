@@ -4,11 +4,13 @@
 //! on its own device, from the copies, and nobody waits for anybody any more. Where all ranks have handles of one device
 //! the copies are device memory; otherwise they are bytes on the host, which each rank uploads as far as it needs them.
 
+mod copied;
 mod meeting;
 mod reduce;
 
-use crate::{copy, device::Wgpu, operand::Operand, stream::WgpuStream};
-use halite_hal::{DType, Pending, Result, Stream, Tensor};
+use crate::{device::Wgpu, stream::WgpuStream};
+use copied::{Copied, copy_elements};
+use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     collectives::{
@@ -37,13 +39,6 @@ struct Brought {
     x: Tensor<Wgpu>,
     out: Tensor<Wgpu>,
     copy: Copied,
-}
-
-/// A rank's input as it was when it called, for the others.
-#[derive(Debug)]
-enum Copied {
-    Device(Tensor<Wgpu>),
-    Host(Vec<u8>),
 }
 
 impl CommunicatorInfo for WgpuCommunicator {
@@ -75,7 +70,7 @@ impl WgpuCommunicator {
         let spec = call.spec(self.ranks());
         let mut bring = || {
             device.collectives_supports(&spec).require("collectives", device, &spec)?;
-            let copy = self.copied(device, stream, x)?;
+            let copy = Copied::of(device, stream, x, self.one_device)?;
             Ok(Brought { call: call.clone(), x: x.clone(), out: out.clone(), copy })
         };
         self.meeting.meet(self.rank, bring(), |brought| {
@@ -86,17 +81,6 @@ impl WgpuCommunicator {
         })
     }
 
-    fn copied(&self, device: &Wgpu, stream: &mut WgpuStream, x: &Tensor<Wgpu>) -> Result<Copied> {
-        if !self.one_device {
-            return Ok(Copied::Host(stream.download(x)?.wait()?));
-        }
-        let copy = Tensor::new(device, x.dtype(), x.dims())?;
-        copy_elements(stream, x, &copy)?;
-        // What others submit after the meeting comes behind it.
-        stream.submit()?;
-        Ok(Copied::Device(copy))
-    }
-
     /// Rows of a rank's input, on this device.
     fn rows(
         &self,
@@ -105,18 +89,10 @@ impl WgpuCommunicator {
         (rank, brought): (usize, &Brought),
         rows: Range<usize>,
     ) -> Result<Tensor<Wgpu>> {
-        let bytes = match &brought.copy {
-            _ if rank == self.rank => return brought.x.narrow(0, rows),
-            Copied::Device(copy) => return copy.narrow(0, rows),
-            Copied::Host(bytes) => bytes,
-        };
-        let mut dims = brought.x.dims().to_vec();
-        let count = dims.first().copied().unwrap_or(0).max(1);
-        let row = bytes.len() / count;
-        dims.iter_mut().take(1).for_each(|first| *first = rows.len());
-        let tensor = Tensor::new(device, brought.x.dtype(), &dims)?;
-        stream.upload(&tensor, bytes.get(rows.start * row..rows.end * row).unwrap_or_default())?;
-        Ok(tensor)
+        if rank == self.rank {
+            return brought.x.narrow(0, rows);
+        }
+        brought.copy.rows(device, stream, &brought.x, rows)
     }
 
     /// The reduction of the same rows of all.
@@ -153,14 +129,6 @@ impl WgpuCommunicator {
         }
         Ok(())
     }
-}
-
-/// The elements of one dense tensor to another of the same size.
-fn copy_elements(stream: &mut WgpuStream, from: &Tensor<Wgpu>, to: &Tensor<Wgpu>) -> Result<()> {
-    if from.shape().elements() == 0 {
-        return Ok(());
-    }
-    copy::bytes(stream, Operand::tensor(from), Operand::tensor(to))
 }
 
 /// Rows of a tensor.
