@@ -49,6 +49,11 @@ impl Operand {
         self.range.start
     }
 
+    /// Whether it begins at a multiple of so many bytes, at most [`ALIGNMENT`].
+    pub(crate) fn is_aligned(&self, to: u64) -> bool {
+        (self.buffer.start() + self.range.start).is_multiple_of(to)
+    }
+
     /// Its size in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.range.end - self.range.start

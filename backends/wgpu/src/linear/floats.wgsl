@@ -14,24 +14,14 @@ struct Pair {
     second: Quad,
 }
 
-// Quad `q` of the row that begins at `start`. What lies behind a row is never multiplied, not even with 0.
-fn x_quad(start: u32, q: u32) -> Quad {
-    let k = 4u * q;
-    let at = start + k;
-    if k + 4u <= im.k {
-        return Quad(x(at), x(at + 1u), x(at + 2u), x(at + 3u));
+// Four halves: widening is exact.
+fn widened(bits: vec2<u32>, bf16: bool) -> Quad {
+    if bf16 {
+        return bitcast<Quad>(vec4(bits.x << 16u, bits.x & 0xffff0000u, bits.y << 16u, bits.y & 0xffff0000u));
     }
-    var quad = Quad();
-    if k < im.k {
-        quad.x = x(at);
-    }
-    if k + 1u < im.k {
-        quad.y = x(at + 1u);
-    }
-    if k + 2u < im.k {
-        quad.z = x(at + 2u);
-    }
-    return quad;
+    return Quad(
+        f16_decode(bits.x & 0xffffu), f16_decode(bits.x >> 16u), f16_decode(bits.y & 0xffffu), f16_decode(bits.y >> 16u)
+    );
 }
 
 fn add(sum: Sum, a: Quad, b: Quad) -> Sum {

@@ -9,17 +9,10 @@ struct Pair {
     second: Quad,
 }
 
-// Quad `q` of the row that begins at `start`, wherever that is in a word. What lies behind a row is 0; U8 is 128 less.
+// Quad `q` of the row that begins at `start`. What lies behind a row is 0; U8 is 128 less.
 fn x_quad(start: u32, q: u32) -> Quad {
     let k = 16u * q;
-    let at = x_at(start + k);
-    let word = at / 4u;
-    let shift = 8u * (at % 4u);
-    var quad = Quad(x_words[word], x_words[word + 1u], x_words[word + 2u], x_words[word + 3u]);
-    if shift != 0u {
-        let next = Quad(quad.yzw, x_words[word + 4u]);
-        quad = (quad >> Quad(shift)) | (next << Quad(32u - shift));
-    }
+    var quad = x_bytes(start + k);
     if UNSIGNED {
         quad ^= Quad(0x80808080u);
     }

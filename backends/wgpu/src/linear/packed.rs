@@ -12,7 +12,7 @@ use halite_kernels::{
 };
 use std::{ops::Range, sync::Arc};
 
-/// Bytes that are put together on the host at once.
+/// Bytes that are put together on the host, copied or read back at once.
 const CHUNK: usize = 16 << 20;
 
 /// Packed weights: a counted handle. One layout serves every number of rows.
@@ -151,7 +151,10 @@ impl Wgpu {
         let pieces = self.pieces(spec, &layout, panels, self.largest_piece())?;
         for piece in &pieces {
             let Range { start, end } = piece.panels;
-            stream.stage(&piece.buffer, 0, &panels_saved[start * layout.bytes()..end * layout.bytes()])?;
+            let panels = &panels_saved[start * layout.bytes()..end * layout.bytes()];
+            for (place, chunk) in panels.chunks(CHUNK).enumerate() {
+                stream.stage(&piece.buffer, (place * CHUNK) as u64, chunk)?;
+            }
         }
         Ok(WgpuPacked(Arc::new(Inner { spec: spec.clone(), layout, pieces })))
     }
@@ -166,7 +169,10 @@ fn header(spec: &LinearSpec) -> String {
 pub(super) fn save(stream: &mut WgpuStream, packed: &WgpuPacked) -> Result<Vec<u8>> {
     let mut bytes = header(packed.as_ref()).into_bytes();
     for piece in packed.pieces() {
-        bytes.extend(stream.read(&piece.buffer, 0, piece.buffer.len())?.wait()?);
+        let len = piece.buffer.len();
+        for start in (0..len).step_by(CHUNK) {
+            bytes.extend(stream.read(&piece.buffer, start, (len - start).min(CHUNK as u64))?.wait()?);
+        }
     }
     Ok(bytes)
 }

@@ -4,7 +4,7 @@ use super::{
     layout::{has_kept, panels_a_result},
     packed::{Piece, WgpuPacked},
     segments::Segments,
-    shaders::{Kernels, kernels},
+    shaders::kernels,
 };
 use crate::{
     activation::code,
@@ -165,7 +165,7 @@ impl Product<'_> {
     fn queue_piece(&self, stream: &mut WgpuStream, piece: &Piece, function: usize) -> Result<()> {
         let Product { weights, input, after, out, rows, range } = self;
         let (spec, layout) = (weights.as_ref(), weights.layout());
-        let Kernels { arithmetic, vector, tile } = kernels(spec, after.added.is_some());
+        let kernels = kernels(spec, after.added.is_some());
         let few = *rows <= FEW_ROWS;
         let block = match rows {
             1 => 1,
@@ -176,16 +176,19 @@ impl Product<'_> {
         let columns = panels.div_ceil(if few { together } else { TILE_PANELS });
         // More than a grid holds are refused where they are queued.
         let groups = columns.saturating_mul(rows.div_ceil(block));
-        let Segments { quads, weight_group, x_group, segment } = Segments::of(spec, arithmetic);
+        let x = &input.x;
+        let aligned =
+            x.operand.is_aligned(16) && (*rows == 1 || (x.stride * x.operand.dtype.size()) % 16 == 0);
+        let Segments { quads, weight_group, x_group, segment } = Segments::of(spec, kernels.arithmetic);
         let stride = |matrix: &Option<Matrix>| matrix.as_ref().map_or(0, |matrix| matrix.stride);
         let operand = |matrix: &Option<Matrix>| matrix.as_ref().map(|matrix| matrix.operand.clone());
         let dtype = |matrix: &Option<Matrix>| matrix.as_ref().map_or(DType::F32, |m| m.operand.dtype);
         let (offset, int4) = (spec.weights.offset(), spec.weights.is_int4());
         let x_sums = offset == GroupOffset::Min || offset == GroupOffset::ZeroPoint && !int4;
         let OutputScale { scale, zero_point, .. } = after.output_scale.unwrap_or(OutputScale::new(1.0));
-        let launch = Launch::new(if few { vector } else { tile })
+        let launch = Launch::new(kernels.shader(few, aligned))
             .operand("w", Access::Quads, piece.operand())
-            .operand("x", Access::In, input.x.operand.clone())
+            .operand("x", if aligned { Access::Quads } else { Access::In }, x.operand.clone())
             .optional("x_scales", Access::In, DType::F32, operand(&input.scales))
             .optional("x_zeros", Access::In, DType::I32, input.zero_points.clone())
             .optional("x_outliers", Access::In, dtype(&input.outliers), operand(&input.outliers))
@@ -196,6 +199,8 @@ impl Product<'_> {
             .constant("PANELS", together as u32)
             .constant("OFFSET", offset_code(offset))
             .flag("INT4", int4)
+            .constant("X_BITS", 8 * x.operand.dtype.size() as u32)
+            .flag("X_BF16", x.operand.dtype == DType::Bf16)
             .flag("BF16", spec.weights == WeightFormat::Bf16)
             .flag("UNSIGNED", spec.activations.dtype() == DType::U8)
             .flag("X_SUMS", spec.activations.is_quantized() && x_sums)
@@ -218,7 +223,7 @@ impl Product<'_> {
             .size("groups", layout.groups)
             .size("weight_group", weight_group)
             .size("x_group", x_group)
-            .size("x_stride", input.x.stride)
+            .size("x_stride", x.stride)
             .size("scales_stride", stride(&input.scales))
             .size("outliers", spec.outliers.map_or(0, |outliers| outliers.columns))
             .size("outliers_stride", stride(&input.outliers))

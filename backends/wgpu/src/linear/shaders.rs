@@ -4,13 +4,21 @@ use crate::{activation::FUNCTIONS, launch::Shader};
 use halite_hal::DType;
 use halite_kernels::linear::{ActivationFormat, LinearSpec, WeightFormat};
 
-/// The two kernels of a pair of formats. They give a row the same bits.
+/// The kernels of a pair of formats. All give a row the same bits.
 pub(super) struct Kernels {
     pub(super) arithmetic: Arithmetic,
-    /// Of few rows: reads each weight once.
-    pub(super) vector: &'static Shader,
-    /// Of many rows: a tile of them meets each weight.
-    pub(super) tile: &'static Shader,
+    /// Of few rows, which read each weight once: with activations at any place, and with aligned ones.
+    vector: [&'static Shader; 2],
+    /// Of many rows, a tile of which meets each weight.
+    tile: [&'static Shader; 2],
+}
+
+impl Kernels {
+    /// The kernel for few rows or many, with activations that begin at multiples of 16 bytes in every row or that do not.
+    pub(super) fn shader(&self, few: bool, aligned: bool) -> &'static Shader {
+        let shaders = if few { &self.vector } else { &self.tile };
+        shaders[usize::from(aligned)]
+    }
 }
 
 /// What is summed.
@@ -31,47 +39,73 @@ impl Arithmetic {
     }
 }
 
-macro_rules! kernels {
-    ($arithmetic:ident, $($part:literal),*) => {{
-        static VECTOR: Shader = Shader {
+macro_rules! shader {
+    ($($part:literal)*) => {{
+        static SHADER: Shader = Shader {
             name: "linear",
-            source: &[FUNCTIONS, include_str!("panel.wgsl"), include_str!("rows.wgsl"), $(include_str!($part),)*
-                include_str!("outliers.wgsl"), include_str!("vector.wgsl")],
+            source: &[FUNCTIONS, include_str!("panel.wgsl"), include_str!("rows.wgsl"), $(include_str!($part)),*],
         };
-        static TILE: Shader = Shader {
-            name: "linear",
-            source: &[FUNCTIONS, include_str!("panel.wgsl"), include_str!("rows.wgsl"), $(include_str!($part),)*
-                include_str!("outliers.wgsl"), include_str!("product.wgsl")],
-        };
-        Kernels { arithmetic: Arithmetic::$arithmetic, vector: &VECTOR, tile: &TILE }
+        &SHADER
     }};
+}
+
+macro_rules! floats {
+    ($weights:literal, $ending:literal) => {
+        Kernels {
+            arithmetic: Arithmetic::Floats,
+            vector: [
+                floats!("x_floats.wgsl", $weights, $ending, "vector.wgsl"),
+                floats!("x_float_quads.wgsl", $weights, $ending, "vector.wgsl"),
+            ],
+            tile: [
+                floats!("x_floats.wgsl", $weights, $ending, "product.wgsl"),
+                floats!("x_float_quads.wgsl", $weights, $ending, "product.wgsl"),
+            ],
+        }
+    };
+    ($x:literal, $weights:literal, $ending:literal, $kernel:literal) => {
+        shader!("floats.wgsl" $x $weights "outliers.wgsl" $ending $kernel)
+    };
+}
+
+macro_rules! integers {
+    ($arithmetic:ident, $sums:literal, $weights:literal, $ending:literal) => {
+        Kernels {
+            arithmetic: Arithmetic::$arithmetic,
+            vector: [
+                integers!("x_bytes.wgsl", $sums, $weights, $ending, "vector.wgsl"),
+                integers!("x_byte_quads.wgsl", $sums, $weights, $ending, "vector.wgsl"),
+            ],
+            tile: [
+                integers!("x_bytes.wgsl", $sums, $weights, $ending, "product.wgsl"),
+                integers!("x_byte_quads.wgsl", $sums, $weights, $ending, "product.wgsl"),
+            ],
+        }
+    };
+    ($x:literal, $sums:literal, $weights:literal, $ending:literal, $kernel:literal) => {
+        shader!("integers.wgsl" $x $sums $weights "outliers.wgsl" $ending $kernel)
+    };
 }
 
 /// The kernels of a layer: by the formats of its operands, and by whether the product is added to what there is.
 pub(super) fn kernels(spec: &LinearSpec, added: bool) -> Kernels {
     let grouped = matches!(spec.activations, ActivationFormat::Int8PerGroup { .. });
     match (spec.activations.is_quantized(), spec.weights) {
-        (false, WeightFormat::F32) if added => {
-            kernels!(Floats, "floats.wgsl", "weights_f32.wgsl", "lora.wgsl")
-        }
-        (false, WeightFormat::F16 | WeightFormat::Bf16) if added => {
-            kernels!(Floats, "floats.wgsl", "weights_half.wgsl", "lora.wgsl")
-        }
-        (false, _) if added => kernels!(Floats, "floats.wgsl", "weights_dequantized.wgsl", "lora.wgsl"),
-        (false, WeightFormat::F32) => kernels!(Floats, "floats.wgsl", "weights_f32.wgsl", "epilogue.wgsl"),
-        (false, WeightFormat::F16 | WeightFormat::Bf16) => {
-            kernels!(Floats, "floats.wgsl", "weights_half.wgsl", "epilogue.wgsl")
-        }
-        (false, _) => kernels!(Floats, "floats.wgsl", "weights_dequantized.wgsl", "epilogue.wgsl"),
+        (false, WeightFormat::F32) if added => floats!("weights_f32.wgsl", "lora.wgsl"),
+        (false, WeightFormat::F16 | WeightFormat::Bf16) if added => floats!("weights_half.wgsl", "lora.wgsl"),
+        (false, _) if added => floats!("weights_dequantized.wgsl", "lora.wgsl"),
+        (false, WeightFormat::F32) => floats!("weights_f32.wgsl", "epilogue.wgsl"),
+        (false, WeightFormat::F16 | WeightFormat::Bf16) => floats!("weights_half.wgsl", "epilogue.wgsl"),
+        (false, _) => floats!("weights_dequantized.wgsl", "epilogue.wgsl"),
         (true, weights) if weights.is_int4() => {
-            kernels!(Steps, "integers.wgsl", "steps.wgsl", "weights_int4.wgsl", "epilogue.wgsl")
+            integers!(Steps, "steps.wgsl", "weights_int4.wgsl", "epilogue.wgsl")
         }
         (true, weights) if grouped || weights.is_group_wise() => {
-            kernels!(Steps, "integers.wgsl", "steps.wgsl", "weights_int8.wgsl", "epilogue.wgsl")
+            integers!(Steps, "steps.wgsl", "weights_int8.wgsl", "epilogue.wgsl")
         }
         _ if spec.output == DType::I32 => {
-            kernels!(Whole, "integers.wgsl", "whole.wgsl", "weights_int8.wgsl", "sums.wgsl")
+            integers!(Whole, "whole.wgsl", "weights_int8.wgsl", "sums.wgsl")
         }
-        _ => kernels!(Whole, "integers.wgsl", "whole.wgsl", "weights_int8.wgsl", "epilogue.wgsl"),
+        _ => integers!(Whole, "whole.wgsl", "weights_int8.wgsl", "epilogue.wgsl"),
     }
 }
