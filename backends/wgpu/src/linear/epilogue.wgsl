@@ -33,7 +33,7 @@ fn finish(
 // saturate(round_ties_even(value / scale) + zero point), NaN as 0.
 fn requantized(value: f32) -> i32 {
     let steps = divide(value, im.output_scale);
-    let least = select(-128i, 0i, INTEGERS_UNSIGNED);
+    let least = 64i * i32(im.of_u8 & 2u) - 128i;
     var q = 0i;
     if !is_nan(steps) {
         q = i32(clamp(round(steps), -1024.0f, 1024.0f));

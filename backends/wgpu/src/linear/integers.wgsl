@@ -13,16 +13,14 @@ struct Pair {
 fn x_quad(start: u32, q: u32) -> Quad {
     let k = 16u * q;
     var quad = x_bytes(start + k);
-    if UNSIGNED {
-        quad ^= Quad(0x80808080u);
-    }
+    quad ^= Quad((im.of_u8 & 1u) * 0x80808080u);
     if k + 16u > im.k {
         let left = i32(im.k) - i32(k);
         quad &= Quad(first_bytes(left), first_bytes(left - 4i), first_bytes(left - 8i), first_bytes(left - 12i));
     }
     if KEPT {
         // A bit for each value, in each panel alike.
-        let kept_at = im.outliers_at + PANEL * ((im.outliers + 3u) / 4u);
+        let kept_at = outliers_at() + PANEL * ((im.outliers + 3u) / 4u);
         let bits = extractBits(w(kept_at + q / 8u)[q / 2u % 4u], 16u * (q % 2u), 16u);
         quad &= Quad(kept_bytes(bits), kept_bytes(bits >> 4u), kept_bytes(bits >> 8u), kept_bytes(bits >> 12u));
     }
@@ -50,5 +48,5 @@ fn quad_sum(a: Quad) -> i32 {
 }
 
 fn row_scale(row: u32) -> f32 {
-    return x_scales(select(row * im.scales_stride, 0u, ONE_SCALE));
+    return x_scales(row * im.scales_stride);
 }

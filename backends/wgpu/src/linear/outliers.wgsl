@@ -19,7 +19,7 @@ fn outliers_x(row: u32, unit: u32) -> vec4<f32> {
 }
 
 fn outliers_w(start: u32, channel: u32, unit: u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(w(start + im.outliers_at + PANEL * unit + channel));
+    return bitcast<vec4<f32>>(w(start + outliers_at() + PANEL * unit + channel));
 }
 
 fn add_outliers(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {

@@ -20,6 +20,11 @@ fn offset_of(start: u32, group: u32, channel: u32) -> u32 {
     return channel_word(start + im.scales_at + 4u * (im.groups + group), channel);
 }
 
+// Where outlier columns begin: behind scales, offsets, and the sums that zero points of activations are multiplied with.
+fn outliers_at() -> u32 {
+    return im.scales_at + 4u * (select(im.groups, 2u * im.groups, OFFSET != 0u) + u32(HAS_X_ZEROS));
+}
+
 // The group of quad `q`; what K was filled up with counts to the last.
 fn weight_group(q: u32) -> u32 {
     return min(q / im.weight_group, im.groups - 1u);

@@ -188,7 +188,7 @@ impl Product<'_> {
         let OutputScale { scale, zero_point, .. } = after.output_scale.unwrap_or(OutputScale::new(1.0));
         let launch = Launch::new(kernels.shader(few, aligned))
             .operand("w", Access::Quads, piece.operand())
-            .operand("x", if aligned { Access::Quads } else { Access::In }, x.operand.clone())
+            .operand("x", if aligned { Access::Quads } else { Access::In }, bytes(&x.operand))
             .optional("x_scales", Access::In, DType::F32, operand(&input.scales))
             .optional("x_zeros", Access::In, DType::I32, input.zero_points.clone())
             .optional("x_outliers", Access::In, dtype(&input.outliers), operand(&input.outliers))
@@ -202,14 +202,11 @@ impl Product<'_> {
             .constant("X_BITS", 8 * x.operand.dtype.size() as u32)
             .flag("X_BF16", x.operand.dtype == DType::Bf16)
             .flag("BF16", spec.weights == WeightFormat::Bf16)
-            .flag("UNSIGNED", spec.activations.dtype() == DType::U8)
             .flag("X_SUMS", spec.activations.is_quantized() && x_sums)
             .flag("X_GROUPS", x_group < quads)
-            .flag("ONE_SCALE", spec.activations.is_per_tensor())
             .flag("KEPT", has_kept(spec))
             .flag("ASCENDING", range.as_ref().is_none_or(|range| range.ascending))
             .flag("INTEGERS", !spec.output.is_float())
-            .flag("INTEGERS_UNSIGNED", spec.output == DType::U8)
             .size("rows", *rows)
             .size("k", spec.in_features)
             .size("quads", quads)
@@ -219,12 +216,13 @@ impl Product<'_> {
             .size("results", spec.out_features)
             .size("panel_units", layout.len)
             .size("scales_at", layout.scales)
-            .size("outliers_at", layout.outliers)
+            // A bit for the activations, and one for the output.
+            .size("of_u8", u8_of(spec.activations.dtype()) | u8_of(spec.output) << 1)
             .size("groups", layout.groups)
             .size("weight_group", weight_group)
             .size("x_group", x_group)
             .size("x_stride", x.stride)
-            .size("scales_stride", stride(&input.scales))
+            .size("scales_stride", if spec.activations.is_per_tensor() { 0 } else { stride(&input.scales) })
             .size("outliers", spec.outliers.map_or(0, |outliers| outliers.columns))
             .size("outliers_stride", stride(&input.outliers))
             .size("residual_stride", stride(&after.residual))
@@ -235,9 +233,9 @@ impl Product<'_> {
             .int("output_zero", zero_point)
             .size("range_at", range.as_ref().map_or(0, |range| range.at));
         let launch = match &after.added {
-            None => launch.operand("out", Access::Out, out.operand.clone()),
+            None => launch.operand("out", Access::Out, bytes(&out.operand)),
             Some(Added { order, at, scale }) => launch
-                .operand("out", Access::InOut, out.operand.clone())
+                .operand("out", Access::InOut, bytes(&out.operand))
                 .operand("order", Access::In, order.clone())
                 .size("order_at", *at)
                 .float("scale", *scale)
@@ -245,6 +243,16 @@ impl Product<'_> {
         };
         stream.launch(launch, spread(groups))
     }
+}
+
+fn u8_of(dtype: DType) -> usize {
+    (dtype == DType::U8).into()
+}
+
+/// Integers of 8 bits of either kind as I8, so that they share kernels.
+fn bytes(operand: &Operand) -> Operand {
+    let dtype = if operand.dtype == DType::U8 { DType::I8 } else { operand.dtype };
+    operand.clone().with_type(dtype)
 }
 
 /// The number that shaders know it by.

@@ -30,7 +30,7 @@ fn exact(total: Total, x_sum: i32, row: u32, start: u32, channel: u32) -> i32 {
         sum -= bitcast<i32>(offset_of(start, 0u, channel)) * x_sum;
     }
     if HAS_X_ZEROS {
-        let zero = x_zeros(select(row * im.scales_stride, 0u, ONE_SCALE)) - select(0i, 128i, UNSIGNED);
+        let zero = x_zeros(row * im.scales_stride) - i32(128u * (im.of_u8 & 1u));
         let sums_at = im.scales_at + select(4u, 8u, OFFSET == 1u);
         sum -= zero * bitcast<i32>(channel_word(start + sums_at, channel));
     }
