@@ -33,7 +33,8 @@ fn main(
     // Where there are fewer panels the last one is multiplied again, and not stored.
     let last = im.panels - 1u;
     let starts = vec4(
-        panel_start(panel), panel_start(min(panel + 1u, last)), panel_start(min(panel + 2u, last)), panel_start(min(panel + 3u, last))
+        panel_start(panel), panel_start(min(panel + 1u, last)),
+        panel_start(min(panel + 2u, last)), panel_start(min(panel + 3u, last))
     );
     let channel = lane % PANEL;
     let own = lane / PANEL;
@@ -127,7 +128,8 @@ fn multiply(x_at: u32, w_at: u32) {
 fn row_times(place: u32, values: Quad, quads: array<Quad, 4>) {
     let old = sums[place];
     sums[place] = Sums(
-        add(old.x, values, quads[0]), add(old.y, values, quads[1]), add(old.z, values, quads[2]), add(old.w, values, quads[3])
+        add(old.x, values, quads[0]), add(old.y, values, quads[1]),
+        add(old.z, values, quads[2]), add(old.w, values, quads[3])
     );
     if X_SUMS {
         x_sums[place] += quad_sum(values);

@@ -3,7 +3,8 @@
 
 // Four bytes.
 fn signed_bytes(word: u32) -> vec4<i32> {
-    return extractBits(vec4(bitcast<i32>(word), bitcast<i32>(word >> 8u), bitcast<i32>(word >> 16u), bitcast<i32>(word >> 24u)), 0u, 8u);
+    // Each to the top of its word, and down with its sign.
+    return bitcast<vec4<i32>>(vec4(word << 24u, word << 16u, word << 8u, word)) >> vec4(24u);
 }
 
 fn dequantized(q: vec4<i32>, zero: i32, scale: f32, offset: u32) -> Quad {

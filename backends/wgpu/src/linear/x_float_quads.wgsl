@@ -9,6 +9,9 @@ fn x_quad(start: u32, q: u32) -> Quad {
         let unit = x(start / 8u + q / 2u);
         quad = widened(select(unit.xy, unit.zw, (q & 1u) != 0u), X_BF16);
     }
+    if 4u * q + 4u <= im.k {
+        return quad;
+    }
     let left = i32(im.k) - i32(4u * q);
     return select(Quad(), quad, vec4(0i, 1i, 2i, 3i) < vec4(left));
 }
