@@ -1,7 +1,7 @@
 //! Attention over a paged cache: prefill of one prompt, decode of a batch.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use halite_bench::{Bench, Group, Measured, Work, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, for_each_device, prompt, values};
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{attention::*, cache::*};
 
@@ -23,6 +23,14 @@ const CASES: [Case; 4] = [
     Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 8, q_len: 1, kv_len: 2048 },
 ];
 
+impl Case {
+    /// With the prompt that is to be run.
+    fn sized(&self) -> Self {
+        let q_len = prompt(self.q_len);
+        Case { q_len, kv_len: self.kv_len - self.q_len + q_len, ..*self }
+    }
+}
+
 struct Attentions;
 
 impl Bench for Attentions {
@@ -39,6 +47,7 @@ impl Bench for Attentions {
 }
 
 fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DType) -> Result<()> {
+    let case = &case.sized();
     let stream = &mut device.stream()?;
     let kv = KvSpec::new(1, case.kv_heads, case.head_dim).with_dtype(dtype);
     let row = case.kv_len.div_ceil(kv.block_size);

@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use halite_bench::{
-    Bench, Group, Measured, Product, Work, check_first, cold_copies, for_each_device, values,
+    Bench, Group, Measured, Product, Work, check_first, cold_copies, for_each_device, prompt, values,
 };
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{linear::*, quantize::*};
@@ -18,6 +18,7 @@ impl Bench for Linears {
     fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         for shape in SHAPES {
             for rows in ROWS {
+                let rows = if rows > 8 { prompt(rows) } else { rows };
                 for format in [WeightFormat::Int8PerChannel, WeightFormat::F32] {
                     measure(group, device, rows, shape, format)?;
                 }

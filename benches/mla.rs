@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use half::bf16;
-use halite_bench::{Bench, Group, Measured, Work, cold_copies, for_each_device, values};
+use halite_bench::{Bench, Group, Measured, Work, cold_copies, for_each_device, prompt, values};
 use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::{attention::*, cache::*, linear::HostWeights, mla::*};
 
@@ -31,6 +31,12 @@ const CASES: [Case; 5] = [
 ];
 
 impl Case {
+    /// With the prompt that is to be run.
+    fn sized(&self) -> Self {
+        let q_len = prompt(self.q_len);
+        Case { q_len, kv_len: self.kv_len - self.q_len + q_len, ..*self }
+    }
+
     /// Multiply-adds of a layer, causal where there is more than one query.
     fn products(&self) -> usize {
         let tokens = self.sequences * self.q_len;
@@ -108,6 +114,7 @@ impl<B: Measured> Layer<B> {
 }
 
 fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case) -> Result<()> {
+    let case = &case.sized();
     let stream = &mut device.stream()?;
     let narrow = |values: Vec<f32>| values.into_iter().map(bf16::from_f32).collect::<Vec<_>>();
     let w_uk = narrow(values(HEADS * NOPE_DIM * RANK));

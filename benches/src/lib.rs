@@ -27,6 +27,11 @@ pub fn cold_copies(bytes: usize) -> usize {
     COLD_BYTES.div_ceil(bytes.max(1)).clamp(1, if measured::measuring() { 64 } else { 2 })
 }
 
+/// Tokens of a prompt: for a try, an eighth of them, since software adapters take seconds for whole ones.
+pub fn prompt(tokens: usize) -> usize {
+    if measured::measuring() { tokens } else { (tokens / 8).max(1) }
+}
+
 /// Values in [-1, 1), the same in every run.
 pub fn values(count: usize) -> Vec<f32> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
