@@ -95,7 +95,7 @@ fn activate(
     out_stride: usize,
     columns: usize,
 ) -> Result<()> {
-    let rows = args.x.dims()[0];
+    let rows = Rows::of(args.x).outer;
     let launch = activated_rows(Launch::new(&ACTIVATION), args)?
         .operand("out", Access::Out, out)
         .size("rows", rows)

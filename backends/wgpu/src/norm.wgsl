@@ -15,19 +15,11 @@ fn main(
     for (var column = place.lane; column < im.columns; column += 4u * ROW_LANES) {
         // All are read before any is written, which may be to the same memory for all that a compiler knows.
         let columns = four_columns(column, ROW_LANES, im.columns - 1u);
-        let a = value(place, source, columns.x);
-        let b = value(place, source, columns.y);
-        let c = value(place, source, columns.z);
-        let d = value(place, source, columns.w);
-        set_out(start + columns.x, a);
-        if column + ROW_LANES < im.columns {
-            set_out(start + columns.y, b);
-        }
-        if column + 2u * ROW_LANES < im.columns {
-            set_out(start + columns.z, c);
-        }
-        if column + 3u * ROW_LANES < im.columns {
-            set_out(start + columns.w, d);
+        let y = four_values(place, source, columns);
+        for (var i = 0u; i < 4u; i++) {
+            if column + i * ROW_LANES < im.columns {
+                set_out(start + columns[i], y[i]);
+            }
         }
     }
 }

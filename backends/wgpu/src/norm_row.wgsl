@@ -24,38 +24,34 @@ fn times_power(x: f32, n: i32) -> f32 {
     return bitcast<f32>((bits & 0x7fffffu) | (u32(min(exponent, 254)) << 23u));
 }
 
-// What is normalised: the sum with a residual as it is stored, where one comes before.
-fn input(place: Place, column: u32) -> f32 {
-    let y = x(place.outer * im.x_outer + place.inner * im.x_inner + column);
-    if !HAS_SUM {
-        return y;
-    }
-    let total = y + residual(place.outer * im.residual_outer + place.inner * im.residual_inner + column);
-    switch SUM_TYPE {
-        case 1u: {
-            return f16_decode(f16_encode(total));
-        }
-        case 2u: {
-            return bitcast<f32>(bf16_encode(total) << 16u);
-        }
-        default: {
-            return total;
+// What is normalised of four columns: the sum with a residual as it is stored, where one comes before.
+fn four_at(place: Place, columns: vec4<u32>) -> vec4<f32> {
+    let at = place.outer * im.x_outer + place.inner * im.x_inner + columns;
+    var y = vec4(x(at.x), x(at.y), x(at.z), x(at.w));
+    if HAS_SUM {
+        y += residuals(place, columns);
+        if SUM_TYPE != 0u {
+            for (var i = 0u; i < 4u; i++) {
+                y[i] = stored(y[i]);
+            }
         }
     }
+    return y;
 }
 
-// Four columns' input, 0 beyond the row.
-fn four_inputs(place: Place, column: u32) -> vec4<f32> {
-    let columns = four_columns(column, ROW_LANES, im.columns - 1u);
-    let y = vec4(
-        input(place, columns.x),
-        input(place, columns.y),
-        input(place, columns.z),
-        input(place, columns.w),
-    );
-    return select(vec4<f32>(), y, inside(column));
+fn stored(total: f32) -> f32 {
+    if SUM_TYPE == 1u {
+        return f16_decode(f16_encode(total));
+    }
+    return bitcast<f32>(bf16_encode(total) << 16u);
 }
 
+fn residuals(place: Place, columns: vec4<u32>) -> vec4<f32> {
+    let at = place.outer * im.residual_outer + place.inner * im.residual_inner + columns;
+    return vec4(residual(at.x), residual(at.y), residual(at.z), residual(at.w));
+}
+
+// Which of a column and those a team further each are there.
 fn inside(column: u32) -> vec4<bool> {
     return vec4(column) + ROW_LANES * vec4(0u, 1u, 2u, 3u) < vec4(im.columns);
 }
@@ -70,13 +66,22 @@ fn store_sums(place: Place, column: u32, y: vec4<f32>) {
     }
 }
 
-fn squared(sums: vec3<f32>, y: f32, by: vec3<f32>, mean: vec3<f32>, there: bool) -> vec3<f32> {
-    let deviation = select(vec3<f32>(), y * by - mean, there);
-    return fma(deviation, deviation, sums);
+// Each of four sums, and the square of how far a number times `by` is from the mean, where it is there.
+fn add_squares(sums: vec4<f32>, y: vec4<f32>, there: vec4<bool>, by: f32, mean: f32) -> vec4<f32> {
+    let deviations = select(vec4<f32>(), y * by - mean, there);
+    return fma(deviations, deviations, sums);
 }
 
-fn divide_all(a: vec3<f32>, b: f32) -> vec3<f32> {
-    return vec3(divide(a.x, b), divide(a.y, b), divide(a.z, b));
+// The means over the row of what each of a team has summed, in four sums each.
+fn means(lane: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>) -> vec3<f32> {
+    let halves = vec4(a.xy + a.zw, b.xy + b.zw);
+    let last = c.xy + c.zw;
+    let sums = vec4(halves.xz + halves.yw, last.x + last.y, 0.0f);
+    var mean = team_sum(lane, ROW_LANES, sums).xyz;
+    for (var i = 0u; i < 3u; i++) {
+        mean[i] = divide(mean[i], f32(im.columns));
+    }
+    return mean;
 }
 
 // 1 / √x within 1 ULP or so, where x is not subnormal.
@@ -92,66 +97,72 @@ fn reciprocal_root(x: f32) -> f32 {
 }
 
 fn open_row(place: Place, lane: u32) -> Source {
-    let count = f32(im.columns);
     let by = powers();
     var mean = vec3<f32>();
     if LAYER {
-        var sums = vec3<f32>();
+        var a = vec4<f32>();
+        var b = vec4<f32>();
+        var c = vec4<f32>();
         for (var column = place.lane; column < im.columns; column += 4u * ROW_LANES) {
-            let y = four_inputs(place, column);
-            sums += y.x * by;
-            sums += y.y * by;
-            sums += y.z * by;
-            sums += y.w * by;
+            let read = four_at(place, four_columns(column, ROW_LANES, im.columns - 1u));
+            let y = select(vec4<f32>(), read, inside(column));
+            a += y;
+            b += y * by.y;
+            c += y * by.z;
         }
-        mean = divide_all(team_sum(lane, ROW_LANES, vec4(sums, 0.0f)).xyz, count);
+        mean = means(lane, a, b, c);
     }
-    var squares = vec3<f32>();
+    var a = vec4<f32>();
+    var b = vec4<f32>();
+    var c = vec4<f32>();
     for (var column = place.lane; column < im.columns; column += 4u * ROW_LANES) {
-        let y = four_inputs(place, column);
+        let y = four_at(place, four_columns(column, ROW_LANES, im.columns - 1u));
         let there = inside(column);
-        squares = squared(squares, y.x, by, mean, there.x);
-        squares = squared(squares, y.y, by, mean, there.y);
-        squares = squared(squares, y.z, by, mean, there.z);
-        squares = squared(squares, y.w, by, mean, there.w);
+        a = add_squares(a, y, there, 1.0f, mean.x);
+        b = add_squares(b, y, there, by.y, mean.y);
+        c = add_squares(c, y, there, by.z, mean.z);
         if HAS_SUM && place.there {
             store_sums(place, column, y);
         }
     }
-    let variance = divide_all(team_sum(lane, ROW_LANES, vec4(squares, 0.0f)).xyz, count);
-    let square = variance + vec3(im.eps, times_power(im.eps, -200), times_power(im.eps, 180));
+    let eps = vec3(im.eps, times_power(im.eps, -200), times_power(im.eps, 180));
+    let square = means(lane, a, b, c) + eps;
+    var source = Source(1.0f, mean.x, square.x);
     if !is_finite(square.x) {
-        return Source(by.y, mean.y, reciprocal_root(square.y));
+        source = Source(by.y, mean.y, square.y);
+    } else if square.x < 0x1p-100f {
+        source = Source(by.z, mean.z, square.z);
     }
-    if square.x < 0x1p-100f {
-        return Source(by.z, mean.z, reciprocal_root(square.z));
-    }
-    return Source(1.0f, mean.x, reciprocal_root(square.x));
+    source.factor = reciprocal_root(source.factor);
+    return source;
 }
 
 // Products are added by explicit fma: a compiler may do so or not, from one kernel to the next.
-fn value(place: Place, source: Source, column: u32) -> f32 {
-    var y = input(place, column) * source.by;
+fn four_values(place: Place, source: Source, columns: vec4<u32>) -> vec4<f32> {
+    var y = four_at(place, columns) * source.by;
     if LAYER {
         y -= source.mean;
     }
     y *= source.factor;
-    var by = 1.0f;
+    var by = vec4(1.0f);
     if HAS_WEIGHT {
-        by = weight(place.inner * im.weight_head + column);
+        let at = place.inner * im.weight_head + columns;
+        by = vec4(weight(at.x), weight(at.y), weight(at.z), weight(at.w));
         // Adding 0 would change the sign of -0.
         if im.weight_offset != 0.0f {
             by += im.weight_offset;
         }
     }
     if HAS_BIAS {
-        y = fma(y, by, bias(place.inner * im.bias_head + column));
-    } else if !AFTER {
-        return y * by;
-    }
-    if AFTER {
-        let more = residual(place.outer * im.residual_outer + place.inner * im.residual_inner + column);
-        y = select(fma(y, by, more), y + more, HAS_BIAS);
+        let at = place.inner * im.bias_head + columns;
+        y = fma(y, by, vec4(bias(at.x), bias(at.y), bias(at.z), bias(at.w)));
+        if AFTER {
+            y += residuals(place, columns);
+        }
+    } else if AFTER {
+        y = fma(y, by, residuals(place, columns));
+    } else {
+        y *= by;
     }
     return y;
 }

@@ -26,11 +26,17 @@ fn is_kept(expert: u32, column: u32) -> bool {
     return low < end && columns(low) == i32(column);
 }
 
-fn value(place: Place, source: Source, column: u32) -> f32 {
-    if HAS_COLUMNS && is_kept(source.expert, column) {
-        return 0.0f;
+fn four_values(place: Place, source: Source, columns_read: vec4<u32>) -> vec4<f32> {
+    let at = source.start + columns_read;
+    var y = vec4(x(at.x), x(at.y), x(at.z), x(at.w));
+    if HAS_COLUMNS {
+        for (var i = 0u; i < 4u; i++) {
+            if is_kept(source.expert, columns_read[i]) {
+                y[i] = 0.0f;
+            }
+        }
     }
-    return x(source.start + column);
+    return y;
 }
 
 // Where the scale of all rows lies, if that is given.

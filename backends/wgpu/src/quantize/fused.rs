@@ -53,3 +53,36 @@ pub(crate) fn by_floats(
     let rows = Rows { outer, inner, columns, outer_stride, inner_stride };
     memory::quantize(stream, call, floats, rows, &mut room)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halite_kernels::linear::ActivationFormat;
+
+    #[test]
+    fn one_dispatch_as_long_as_its_operands_can_be_bound() {
+        let plain = QuantizeSpec::INT8_PER_TOKEN;
+        let asymmetric =
+            plain.clone().with_output(ActivationFormat::AsymmetricPerToken(DType::U8)).with_smoothing();
+        for (spec, operands) in [
+            (plain.clone(), 6),
+            (plain.clone().with_smoothing(), 5),
+            (asymmetric.clone(), 4),
+            (plain.clone().with_outlier_columns(1), 4),
+            (plain.clone().with_smoothing().with_outlier_columns(1), 3),
+            (asymmetric.with_outlier_columns(1), 2),
+        ] {
+            assert!(in_one(&spec, operands) && !in_one(&spec, operands + 1), "{spec:?}");
+            assert_eq!(fused_supports(Support::Native, &spec, operands), Support::Native, "{spec:?}");
+            assert_eq!(fused_workspace(&spec, operands, 3, 1000), 0, "{spec:?}");
+            let rows = memory::floats(3, 1000);
+            assert_eq!(fused_workspace(&spec, operands + 1, 3, 1000), rows, "{spec:?}");
+        }
+        let rotated = plain.with_hadamard(8);
+        assert!(!in_one(&rotated, 1));
+        assert!(matches!(fused_supports(Support::Native, &rotated, 1), Support::Composed(_)));
+        assert_eq!(fused_workspace(&rotated, 1, 3, 1000), 2 * memory::floats(3, 1000));
+        let halves = QuantizeSpec::new(DType::F16);
+        assert!(matches!(fused_supports(Support::Native, &halves, 1), Support::No(_)));
+    }
+}

@@ -8,8 +8,9 @@ fn open_row(place: Place, lane: u32) -> Source {
     return Source(place.outer * im.x_outer + place.inner * im.x_inner);
 }
 
-fn value(place: Place, source: Source, column: u32) -> f32 {
-    return x(source.start + column);
+fn four_values(place: Place, source: Source, columns: vec4<u32>) -> vec4<f32> {
+    let at = source.start + columns;
+    return vec4(x(at.x), x(at.y), x(at.z), x(at.w));
 }
 
 // Where a scale that is given lies: one serves all rows.

@@ -1,8 +1,7 @@
-// What happens to a row before it is quantised: smoothing, and columns set aside. A row's source gives `open_row` and
-// `value`, the same bits whenever it is asked.
+// What happens to a row before it is quantised: smoothing, and columns set aside. A row's source gives `open_row`, and
+// `four_values` of columns: the same bits whenever it is asked.
 
-fn smoothed(place: Place, source: Source, column: u32) -> f32 {
-    let y = value(place, source, column);
+fn smoothed(y: f32, column: u32) -> f32 {
     if HAS_FACTORS {
         return divide(y, factors(column));
     }
@@ -24,19 +23,29 @@ fn is_aside(column: u32) -> bool {
     return low < im.aside && outliers(low) == i32(column);
 }
 
-fn prepared(place: Place, source: Source, column: u32) -> f32 {
-    if HAS_OUTLIERS && is_aside(column) {
-        return 0.0f;
+fn four_prepared(place: Place, source: Source, columns: vec4<u32>) -> vec4<f32> {
+    var y = four_values(place, source, columns);
+    if HAS_FACTORS || HAS_OUTLIERS {
+        for (var i = 0u; i < 4u; i++) {
+            y[i] = smoothed(y[i], columns[i]);
+            if HAS_OUTLIERS && is_aside(columns[i]) {
+                y[i] = 0.0f;
+            }
+        }
     }
-    return smoothed(place, source, column);
+    return y;
 }
 
 // How far values reach below and above 0, as the bits of both magnitudes, which are in their order: subnormal numbers count,
 // whatever the device does with them, and what is not finite is beyond all others.
-fn widened(range: vec2<u32>, y: f32) -> vec2<u32> {
-    let bits = bitcast<u32>(y);
-    let size = bits & 0x7fffffffu;
-    return max(range, select(vec2(0u, size), vec2(size, 0u), bits > 0x7fffffffu));
+fn widened(range: vec2<u32>, y: vec4<f32>) -> vec2<u32> {
+    let bits = bitcast<vec4<u32>>(y);
+    let sizes = bits & vec4(0x7fffffffu);
+    let negative = bits > vec4(0x7fffffffu);
+    let below = select(vec4<u32>(), sizes, negative);
+    let above = select(sizes, vec4<u32>(), negative);
+    let ends = max(vec4(below.xy, above.xy), vec4(below.zw, above.zw));
+    return max(range, max(ends.xz, ends.yw));
 }
 
 // The range of columns `start..end` of a row, of those that fall to one of so many lanes.
@@ -44,12 +53,8 @@ fn range_of(place: Place, source: Source, start: u32, end: u32, lane: u32, lanes
     var range = vec2<u32>();
     for (var column = start + lane; column < end; column += 4u * lanes) {
         // One that is read twice changes nothing.
-        let columns = four_columns(column, lanes, end - 1u);
-        let a = prepared(place, source, columns.x);
-        let b = prepared(place, source, columns.y);
-        let c = prepared(place, source, columns.z);
-        let d = prepared(place, source, columns.w);
-        range = widened(widened(widened(widened(range, a), b), c), d);
+        let y = four_prepared(place, source, four_columns(column, lanes, end - 1u));
+        range = widened(range, y);
     }
     return range;
 }

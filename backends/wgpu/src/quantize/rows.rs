@@ -76,7 +76,7 @@ pub(crate) fn prepare(launch: Launch, out: &QuantizeOut<'_, Wgpu>) -> Launch {
     launch
         .maybe("factors", Access::In, DType::F32, out.smoothing)
         .maybe("outliers", Access::In, DType::I32, columns)
-        .size("aside", columns.map_or(0, |columns| columns.dims()[0]))
+        .size("aside", columns.map_or(0, |columns| columns.shape().elements()))
 }
 
 /// Queues a dispatch whose rows' source is bound already. One scale of all rows is made of the ranges of some each, if those
@@ -97,7 +97,7 @@ pub(crate) fn integers(
         | ActivationFormat::AsymmetricPerTensor(_) => (columns, 1),
         other => return Err(unsupported(operator, "this format", &other)),
     };
-    let grouped = groups != 1 || group != columns;
+    let grouped = matches!(spec.output, ActivationFormat::Int8PerGroup { .. });
     let scales = match (spec.scales, &ranges) {
         (ScaleSource::Static, _) => Scales::Given,
         (_, Some(_)) => Scales::Found,

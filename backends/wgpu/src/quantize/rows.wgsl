@@ -8,18 +8,12 @@ fn write(place: Place, source: Source, steps: Steps, start: u32, end: u32, lane:
     let last = first + (end - start);
     for (var word = first / 4u + lane; word * 4u < last; word += GROUP_LANES) {
         let at = clamp(word * 4u + vec4(0u, 1u, 2u, 3u), vec4(first), vec4(last - 1u));
-        let columns = start + (at - first);
-        let a = prepared(place, source, columns.x);
-        let b = prepared(place, source, columns.y);
-        let c = prepared(place, source, columns.z);
-        let d = prepared(place, source, columns.w);
-        let bits = byte_of(a, steps) | byte_of(b, steps) << 8u | byte_of(c, steps) << 16u | byte_of(d, steps) << 24u;
+        let y = four_prepared(place, source, start + (at - first));
+        let bits = word_of(y, steps);
         if at.w - at.x == 3u {
             atomicStore(&q_words[word], bits);
         } else {
-            let from_byte = max(word * 4u, first) & 3u;
-            let bytes = min(word * 4u + 4u, last) - max(word * 4u, first);
-            let mask = ((1u << (8u * bytes)) - 1u) << (8u * from_byte);
+            let mask = ((1u << (8u * (at.w - at.x + 1u))) - 1u) << (8u * (at.x & 3u));
             atomicXor(&q_words[word], (atomicLoad(&q_words[word]) ^ bits) & mask);
         }
     }
@@ -39,7 +33,7 @@ fn main(
             let column = outliers(which);
             var y = 0.0f;
             if column >= 0 && u32(column) < im.columns {
-                y = smoothed(place, source, u32(column));
+                y = smoothed(four_values(place, source, vec4(u32(column))).x, u32(column));
             }
             set_kept(place.outer * im.kept_outer + place.inner * im.kept_inner + which, y);
         }
@@ -47,7 +41,7 @@ fn main(
     var steps: Steps;
     if SCALES == 1u {
         let at = given_at(source);
-        steps = steps_with(scales(at), zeros(at));
+        steps = given_steps(scales(at), zeros(at));
     } else if SCALES == 2u {
         let all = team_max(lane, 256u, vec2(ranges(2u * lane), ranges(2u * lane + 1u)));
         steps = steps_of(all);
