@@ -66,10 +66,8 @@ fn large_vocabularies_are_drawn_from_as_small_ones_are() {
     let (mut logits, mut all) = (Vec::new(), Vec::new());
     for (number, params) in params().into_iter().enumerate() {
         for (place, row) in rows().into_iter().enumerate() {
-            for draw in 0..2 {
-                all.push(params.clone().at((number * 100 + place * 10 + draw) as u64));
-                logits.push(row.clone());
-            }
+            all.push(params.clone().at((number * 100 + place) as u64));
+            logits.push(row);
         }
     }
     let rows = all.len();
@@ -107,7 +105,7 @@ fn drafts_of_large_vocabularies_are_verified_as_small_ones_are() {
     }
     let device = Wgpu::new(Options::default()).unwrap();
     let stream = &mut device.stream().unwrap();
-    let all: Vec<SamplingParams> = params().into_iter().map(|params| params.at(7)).collect();
+    let all: Vec<SamplingParams> = params().into_iter().step_by(2).map(|params| params.at(7)).collect();
     let requests = all.len();
     let drafted = rows().len() - 1;
     let logits: Vec<Vec<f32>> = (0..requests).flat_map(|_| rows()).collect();
