@@ -1,9 +1,10 @@
-//! Grouped products: a product for each group, over rows that only the device knows.
+//! Grouped products: a product for each group, over rows that only the device knows; one dispatch for all groups whose
+//! weights lie evenly in one buffer.
 
 use crate::{
     device::Wgpu,
     linear::{
-        WgpuPacked,
+        Successive, WgpuPacked,
         product::{After, Input, Matrix, Product, RowRange},
     },
     operand::Operand,
@@ -55,31 +56,52 @@ pub(crate) struct Groups<'a> {
 }
 
 impl Groups<'_> {
+    /// Queues a dispatch for as many groups as one reaches.
     pub(crate) fn queue(&self, stream: &mut WgpuStream) -> Result<()> {
-        let input = Input::of(self.x)?;
-        for (group, weights) in self.weights.iter().enumerate() {
-            let mut input = input.clone();
-            if self.own_scales && weights.as_ref().activations.is_per_tensor() {
-                input.scales = input.scales.map(|scales| Matrix::new(element(&scales.operand, group), 1));
-                input.zero_points = input.zero_points.map(|zero_points| element(&zero_points, group));
-            }
-            let bias = self.bias.map(|bias| bias.narrow(0, group..group + 1)).transpose()?;
-            let range = self.offsets.map(|offsets| RowRange {
-                table: Operand::tensor(offsets),
-                at: group,
-                ascending: self.ascending,
-            });
-            let product = Product {
-                weights,
-                input,
-                after: After { bias: bias.as_ref().map(Operand::tensor), ..After::default() },
-                out: Matrix::of(self.out),
-                rows: self.out.dims()[0],
-                range,
+        let mut first = 0;
+        while let [weights, others @ ..] = &self.weights[first..] {
+            let own_scale = self.own_scales && weights.as_ref().activations.is_per_tensor();
+            let groups = match self.offsets {
+                Some(_) if !own_scale => Successive::of(&self.weights[first..]),
+                _ => Successive::ONE,
             };
-            product.queue(stream)?;
+            self.product(first, weights, own_scale, groups)?.queue(stream)?;
+            others[..groups.count - 1].iter().for_each(|other| other.hold(stream));
+            first += groups.count;
         }
         Ok(())
+    }
+
+    /// The product of groups from `first` on.
+    fn product<'w>(
+        &self,
+        first: usize,
+        weights: &'w WgpuPacked,
+        own_scale: bool,
+        groups: Successive,
+    ) -> Result<Product<'w>> {
+        let mut input = Input::of(self.x)?;
+        if own_scale {
+            input.scales = input.scales.map(|scales| Matrix::new(element(&scales.operand, first), 1));
+            input.zero_points = input.zero_points.map(|zero_points| element(&zero_points, first));
+        }
+        let bias = self.bias.map(|bias| bias.narrow(0, first..first + groups.count)).transpose()?;
+        let rows = self.out.dims()[0];
+        let range = self.offsets.map(|offsets| RowRange {
+            table: Operand::tensor(offsets),
+            at: first,
+            ascending: self.ascending,
+            groups,
+            likely: rows.div_ceil(self.weights.len()),
+        });
+        Ok(Product {
+            weights,
+            input,
+            after: After { bias: bias.as_ref().map(Operand::tensor), ..After::default() },
+            out: Matrix::of(self.out),
+            rows,
+            range,
+        })
     }
 }
 
@@ -88,3 +110,7 @@ fn element(list: &Operand, place: usize) -> Operand {
     let start = 4 * place as u64;
     list.part(start..start + 4)
 }
+
+#[cfg(test)]
+#[path = "grouped_tests.rs"]
+mod tests;

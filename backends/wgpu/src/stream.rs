@@ -108,6 +108,11 @@ impl WgpuStream {
         }
     }
 
+    /// Keeps memory for queued work that no operand tells of.
+    pub(crate) fn hold(&mut self, buffer: &WgpuBuffer) {
+        self.held.push(buffer.clone());
+    }
+
     /// Copies host bytes to device memory from byte `at` on, in order with the other work.
     pub(crate) fn stage(&mut self, to: &WgpuBuffer, at: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {

@@ -3,10 +3,11 @@
 // might fuse in one kernel and not in the other.
 
 fn biased(factors: vec2<f32>, outliers: f32, weight_row: u32) -> f32 {
+    let at = member * im.results * PANELS + weight_row;
     if HAS_X_OUTLIERS {
-        return fma(factors.x, factors.y, outliers) + bias(weight_row);
+        return fma(factors.x, factors.y, outliers) + bias(at);
     }
-    return fma(factors.x, factors.y, bias(weight_row));
+    return fma(factors.x, factors.y, bias(at));
 }
 
 fn finish(
@@ -21,7 +22,7 @@ fn finish(
     if im.soft_cap > 0.0f {
         factors = vec2(im.soft_cap, hyperbolic_tangent(divide(factors.x * factors.y, im.soft_cap)));
     }
-    let value = fma(factors.x, factors.y, residual(row * im.residual_stride + result));
+    let value = fma(factors.x, factors.y, residual(row * im.apart + result));
     let at = row * im.out_stride + result;
     if INTEGERS {
         set_out(at, out_value(requantized(value)));

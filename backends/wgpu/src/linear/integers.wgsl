@@ -20,7 +20,7 @@ fn x_quad(start: u32, q: u32) -> Quad {
     }
     if KEPT {
         // A bit for each value, in each panel alike.
-        let kept_at = outliers_at() + PANEL * ((im.outliers + 3u) / 4u);
+        let kept_at = panel_start(0u) + outliers_at() + PANEL * ((im.outliers + 3u) / 4u);
         let bits = extractBits(w(kept_at + q / 8u)[q / 2u % 4u], 16u * (q % 2u), 16u);
         quad &= Quad(kept_bytes(bits), kept_bytes(bits >> 4u), kept_bytes(bits >> 8u), kept_bytes(bits >> 12u));
     }

@@ -16,6 +16,7 @@ mod segments;
 mod shaders;
 
 pub use lora::WgpuLoraPlan;
+pub(crate) use packed::Successive;
 pub use packed::WgpuPacked;
 
 use crate::{activation, device::Wgpu, stream::WgpuStream};

@@ -3,7 +3,8 @@
 const PANEL: u32 = 16u;
 
 fn panel_start(panel: u32) -> u32 {
-    return panel * im.panel_units;
+    // The weights of groups, of which a product has several only by ranges, lie so many units apart.
+    return select(0u, member * im.apart, HAS_RANGE) + panel * im.panel_units;
 }
 
 // Word `channel` of the 16 at `at`.

@@ -2,7 +2,7 @@
 
 use super::{
     layout::{has_kept, panels_a_result},
-    packed::{Piece, WgpuPacked},
+    packed::{Piece, Successive, WgpuPacked},
     segments::Segments,
     shaders::kernels,
 };
@@ -28,6 +28,8 @@ const FEW: usize = 4;
 const TILE_ROWS: usize = 64;
 /// Panels of a tile.
 const TILE_PANELS: usize = 4;
+/// Rows of a group, about, up to which it has few: the dispatch has to be made for all rows.
+const FEW_LIKELY: usize = 2;
 /// What shaders know no function by.
 const NO_FUNCTION: usize = 255;
 
@@ -80,7 +82,7 @@ impl Input {
 /// What follows a product.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct After {
-    /// F32 `[weight_rows]`.
+    /// F32 `[weight_rows]`, of each group.
     pub(crate) bias: Option<Operand>,
     pub(crate) activation: Option<Activation>,
     pub(crate) soft_cap: Option<f32>,
@@ -123,6 +125,10 @@ pub(crate) struct RowRange {
     pub(crate) at: usize,
     /// Whether the table is known to ascend; otherwise each element counts as at least those before it.
     pub(crate) ascending: bool,
+    /// Whose product it is.
+    pub(crate) groups: Successive,
+    /// Rows of a group, about: it chooses the kernel, and no bit depends on it.
+    pub(crate) likely: usize,
 }
 
 /// `out = after(x · Wᵀ)`, without checks: whoever makes one has checked tensors, or scratch memory of the right size.
@@ -131,6 +137,7 @@ pub(crate) struct RowRange {
 /// several dispatches, others one.
 #[derive(Clone, Debug)]
 pub(crate) struct Product<'a> {
+    /// Of the first group.
     pub(crate) weights: &'a WgpuPacked,
     pub(crate) input: Input,
     pub(crate) after: After,
@@ -166,7 +173,7 @@ impl Product<'_> {
         let Product { weights, input, after, out, rows, range } = self;
         let (spec, layout) = (weights.as_ref(), weights.layout());
         let kernels = kernels(spec, after.added.is_some());
-        let few = *rows <= FEW_ROWS;
+        let few = *rows <= FEW_ROWS || range.as_ref().is_some_and(|range| range.likely <= FEW_LIKELY);
         let block = match rows {
             1 => 1,
             _ if few => FEW,
@@ -225,7 +232,8 @@ impl Product<'_> {
             .size("scales_stride", if spec.activations.is_per_tensor() { 0 } else { stride(&input.scales) })
             .size("outliers", spec.outliers.map_or(0, |outliers| outliers.columns))
             .size("outliers_stride", stride(&input.outliers))
-            .size("residual_stride", stride(&after.residual))
+            // From row to row of a residual, or from group to group of weights: there is only one of both.
+            .size("apart", range.as_ref().map_or(stride(&after.residual), |range| range.groups.apart))
             .size("out_stride", out.stride)
             .size("function", function)
             .float("soft_cap", after.soft_cap.unwrap_or(0.0))
@@ -241,7 +249,8 @@ impl Product<'_> {
                 .float("scale", *scale)
                 .size("none", 0),
         };
-        stream.launch(launch, spread(groups))
+        let [x, y, _] = spread(groups);
+        stream.launch(launch, [x, y, range.as_ref().map_or(1, |range| range.groups.count)])
     }
 }
 

@@ -17,6 +17,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
+    member = group.z;
     let index = linear_group(group, groups);
     let columns = (im.panels + 3u) / 4u;
     if HAS_RANGE {

@@ -43,7 +43,13 @@ fn rows_that_a_table_tells_are_the_ones_written() -> Result<()> {
                     after: After::default(),
                     out: Matrix::of(&out),
                     rows,
-                    range: Some(RowRange { table: Operand::tensor(&told), at: 1, ascending: true }),
+                    range: Some(RowRange {
+                        table: Operand::tensor(&told),
+                        at: 1,
+                        ascending: true,
+                        groups: Successive::ONE,
+                        likely: rows,
+                    }),
                 };
                 product.queue(stream)?;
                 let first = table[0].clamp(0, last) as usize;

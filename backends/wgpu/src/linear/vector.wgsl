@@ -18,6 +18,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
+    member = group.z;
     let index = linear_group(group, groups);
     let columns = im.panels / PANELS;
     if HAS_RANGE {
