@@ -27,17 +27,25 @@ const QUADS: &str = include_str!("quads.wgsl");
 const ELEMENTS: &str = include_str!("elements.wgsl");
 const FLOAT: &str = include_str!("float.wgsl");
 const INT8: &str = include_str!("int8.wgsl");
+const SCORE: &str = include_str!("score.wgsl");
+const WEIGH: &str = include_str!("weigh.wgsl");
 const MAIN: &str = include_str!("attend.wgsl");
 
 /// By whether keys and values are read 16 bytes at once, and by whether scores are from INT8.
 static ATTEND: [[Shader; 2]; 2] = [
     [
-        Shader { name: "attention", source: &[PLAN, VISIBLE, STATE, ROWS, ELEMENTS, FLOAT, MAIN] },
-        Shader { name: "attention", source: &[PLAN, VISIBLE, STATE, ROWS, ELEMENTS, INT8, MAIN] },
+        Shader {
+            name: "attention",
+            source: &[PLAN, VISIBLE, STATE, ROWS, ELEMENTS, FLOAT, SCORE, WEIGH, MAIN],
+        },
+        Shader {
+            name: "attention",
+            source: &[PLAN, VISIBLE, STATE, ROWS, ELEMENTS, INT8, SCORE, WEIGH, MAIN],
+        },
     ],
     [
-        Shader { name: "attention", source: &[PLAN, VISIBLE, STATE, ROWS, QUADS, FLOAT, MAIN] },
-        Shader { name: "attention", source: &[PLAN, VISIBLE, STATE, ROWS, QUADS, INT8, MAIN] },
+        Shader { name: "attention", source: &[PLAN, VISIBLE, STATE, ROWS, QUADS, FLOAT, SCORE, WEIGH, MAIN] },
+        Shader { name: "attention", source: &[PLAN, VISIBLE, STATE, ROWS, QUADS, INT8, SCORE, WEIGH, MAIN] },
     ],
 ];
 static BEGIN: Shader = Shader { name: "attention_begin", source: &[include_str!("begin.wgsl")] };

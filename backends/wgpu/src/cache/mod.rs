@@ -59,22 +59,13 @@ impl WgpuKvCache {
         self.operand(kind, layer)
     }
 
-    /// F32 `[blocks, block_size, kv_heads]`, of a format that has scales.
-    pub(crate) fn key_scales(&self, layer: usize) -> Option<Operand> {
-        self.has_scales().then(|| self.operand(Kind::KeyScales, layer))
-    }
-
-    /// Likewise the values'.
-    pub(crate) fn value_scales(&self, layer: usize) -> Option<Operand> {
-        self.has_scales().then(|| self.operand(Kind::ValueScales, layer))
-    }
-
     /// The number that shaders know the format by: 0 to 3 for F32, F16, BF16 and INT8.
     pub(crate) fn format(&self) -> u32 {
         self.format
     }
 
-    /// F32: the scales of keys and, from [`WgpuKvCache::value_scales_at`] on, of values.
+    /// F32, where the format has scales: `[blocks, block_size, kv_heads]` of keys and, from
+    /// [`WgpuKvCache::value_scales_at`] on, of values.
     pub(crate) fn all_scales(&self, layer: usize) -> Option<Operand> {
         let scales = &self.layers[layer].scales;
         self.has_scales().then(|| Operand::all(scales, DType::F32))
