@@ -11,7 +11,7 @@ use halite_hal::{DType, Result, Tensor};
 static HADAMARD: Shader = Shader { name: "rotate", source: &[include_str!("hadamard.wgsl")] };
 
 /// Elements that a workgroup makes: the shader's HELD.
-const HELD: usize = 2048;
+const HELD: usize = 1024;
 
 /// Rows in memory, `stride` elements from one to the next.
 pub(super) struct Lines {
