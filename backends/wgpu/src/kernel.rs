@@ -36,15 +36,16 @@ impl Kernels {
         device: &str,
     ) -> Result<wgpu::ComputePipeline> {
         let key = key(launch);
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = made.get(&key) {
+        let made = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = made().get(&key) {
             return Ok(pipeline.clone());
         }
+        // Without the lock: other streams go on meanwhile, and at worst compile the same.
         let pipeline = self.compile(bindings, launch).map_err(|cause| Error::Device {
             device: device.to_owned(),
             cause: format!("kernel {}: {cause}", launch.shader.name),
         })?;
-        made.insert(key, pipeline.clone());
+        made().insert(key, pipeline.clone());
         Ok(pipeline)
     }
 
