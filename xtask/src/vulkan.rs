@@ -21,6 +21,8 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         Invocation::cargo(&["test", "--package", "halite-wgpu", "--no-fail-fast", "--lib", "--tests"])
             .env("VK_DRIVER_FILES", manifest)
             .env("CI", "true")
+            // The drivers share a dispatch among all cores by themselves; two at once wait for each other.
+            .env("RUST_TEST_THREADS", "1")
             .run(root)
             .with_context(|| format!("with the driver {manifest}"))
     });

@@ -12,4 +12,4 @@ fn device() -> Result<Option<Wgpu>> {
     DEVICE.get_or_init(|| there().then(|| Wgpu::new(Options::default())).transpose()).clone()
 }
 
-parity_tests!(wgpu, if_present device());
+parity_tests!(invariant wgpu, if_present device());
