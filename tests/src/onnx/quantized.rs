@@ -219,6 +219,7 @@ pub(super) fn dynamic_device<B: Backend>(device: &B, fixture: &Fixture) -> Verdi
     let q = Tensor::<B>::new(device, DType::U8, &dims)?;
     let (scale, zero) =
         (Tensor::<B>::new(device, DType::F32, &[1])?, Tensor::<B>::new(device, DType::I32, &[1])?);
+    stream.reserve(device.quantize_workspace(&spec, dims[0], columns))?;
     let args = QuantizeArgs::new(&spec, &x, &q, &scale).with_zero_points(&zero);
     device.quantize(stream, args.check()?)?;
     let q: Vec<f64> = q.to_vec::<u8>(stream)?.into_iter().map(f64::from).collect();
