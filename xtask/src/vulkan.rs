@@ -13,8 +13,8 @@ pub(crate) fn drivers(workspace: &Workspace) -> Result<()> {
 }
 
 /// What runs of the parity suite on a driver: everything, or the groups whose names hold one of these words. SwiftShader
-/// takes seconds to compile what Mesa's driver compiles in tenths, so it judges edges, known breakages and errors of every
-/// family; `cargo test -p halite-wgpu` with `VK_DRIVER_FILES` runs all of it in some 20 minutes.
+/// compiles far more slowly than Mesa's driver, so it judges edges, known breakages and errors of every family; `cargo test -p
+/// halite-wgpu` with `VK_DRIVER_FILES` runs all of it.
 fn groups(driver: &str) -> &'static [&'static str] {
     if driver.contains("swiftshader") { &["device", "edges", "known", "errors"] } else { &[] }
 }
