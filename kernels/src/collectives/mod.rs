@@ -22,8 +22,10 @@
 //! passes wrong by itself is its own error and takes part in nothing.
 
 mod args;
+mod meeting;
 
 pub use args::{AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, check_apart, in_place};
+pub use meeting::Meeting;
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result};

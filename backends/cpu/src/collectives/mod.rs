@@ -3,11 +3,11 @@
 //! Each rank brings handles of its tensors to a meeting; when all are there and their calls fit, each computes its own part
 //! from the others' memory, and a second meeting keeps everybody until nobody reads any more.
 
-mod meeting;
 mod reduce;
 
 use crate::{device::Cpu, stream::CpuStream};
 use halite_hal::{DType, Result, Tensor};
+use halite_kernels::collectives::Meeting;
 use halite_kernels::{
     Checked, Support,
     collectives::{
@@ -15,7 +15,6 @@ use halite_kernels::{
         CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
     },
 };
-use meeting::Meeting;
 use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
 
 /// One rank's end of a communicator.

@@ -5,12 +5,12 @@
 //! the copies are device memory; otherwise they are bytes on the host, which each rank uploads as far as it needs them.
 
 mod copied;
-mod meeting;
 mod reduce;
 
 use crate::{device::Wgpu, stream::WgpuStream};
 use copied::{Copied, copy_elements};
 use halite_hal::{DType, Result, Tensor};
+use halite_kernels::collectives::Meeting;
 use halite_kernels::{
     Checked, Support,
     collectives::{
@@ -18,7 +18,6 @@ use halite_kernels::{
         CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
     },
 };
-use meeting::Meeting;
 use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
 
 /// One rank's end of a communicator.
