@@ -5,9 +5,13 @@
 /// A backend made elsewhere needs one file, `tests/parity.rs` of its own crate, with one line in it, and
 /// `halite-parity` among its dev-dependencies.
 ///
-/// The device expression gives `halite_hal::Result<B>`; with `if_present` before it, `Result<Option<B>>`, where `None`
-/// says that this machine cannot have the device: tests then say so, and fail where `CI=true`. With `invariant` before
-/// the name the backend claims batch invariance and is held to it.
+/// The device expression gives `halite_hal::Result<B>`. With a word before it, it gives `Result<Option<B>>`, where `None` says
+/// that this machine cannot have the device:
+/// - `if_present`: something could be installed. Tests say that nothing ran, and fail where `CI=true`.
+/// - `if_processor_can`: the processor lacks instructions, and no set-up adds them. Tests say that nothing ran and pass, so
+///   a run has to say once, outside the tests, what it judged.
+///
+/// With `invariant` before the name the backend claims batch invariance and is held to it.
 ///
 /// ```
 /// use halite_cpu::{Cpu, Options, Tier};
@@ -17,34 +21,31 @@
 /// }
 ///
 /// halite_parity::parity_tests!(invariant portable, Cpu::new(Options::default().tier(Tier::PORTABLE)));
-/// halite_parity::parity_tests!(invariant avx512, if_present avx512_cpu());
+/// halite_parity::parity_tests!(invariant avx512, if_processor_can avx512_cpu());
 /// # fn main() {}
 /// ```
 #[macro_export]
 macro_rules! parity_tests {
-    (invariant $name:ident, if_present $device:expr) => {
+    (invariant $name:ident, $($device:tt)+) => {
         mod $name {
             use super::*;
-            $crate::families!([$crate::parity_tests] @families ($device));
-            $crate::families!(invariance [$crate::parity_tests] @families ($device));
+            $crate::parity_tests!(@on [] $($device)+);
+            $crate::parity_tests!(@on [invariance] $($device)+);
         }
     };
-    (invariant $name:ident, $device:expr) => {
-        $crate::parity_tests!(invariant $name, if_present ($device).map(Some));
+    (@on [$($part:ident)?] if_present $device:expr) => {
+        $crate::families!($($part)? [$crate::parity_tests] @families (run_test $device));
     };
-    ($name:ident, if_present $device:expr) => {
-        mod $name {
-            use super::*;
-            $crate::families!([$crate::parity_tests] @families ($device));
-        }
+    (@on [$($part:ident)?] if_processor_can $device:expr) => {
+        $crate::families!($($part)? [$crate::parity_tests] @families (run_test_if_able $device));
     };
-    ($name:ident, $device:expr) => {
-        $crate::parity_tests!($name, if_present ($device).map(Some));
+    (@on [$($part:ident)?] $device:expr) => {
+        $crate::parity_tests!(@on [$($part)?] if_present ($device).map(Some));
     };
-    (@families ($device:expr) $($family:ident: $($group:ident)*;)*) => {
-        $($crate::parity_tests!(@family $device, $family: $($group)*);)*
+    (@families $run:tt $($family:ident: $($group:ident)*;)*) => {
+        $($crate::parity_tests!(@family $run, $family: $($group)*);)*
     };
-    (@family $device:expr, $family:ident: $($group:ident)*) => {
+    (@family ($run:ident $device:expr), $family:ident: $($group:ident)*) => {
         pub(crate) mod $family {
             use super::*;
             /// The groups that tests were made for.
@@ -59,9 +60,15 @@ macro_rules! parity_tests {
                         package: env!("CARGO_PKG_NAME"),
                         module: module_path!(),
                     };
-                    $crate::run_test($device, test)
+                    $crate::$run($device, test)
                 }
             )*
+        }
+    };
+    ($name:ident, $($device:tt)+) => {
+        mod $name {
+            use super::*;
+            $crate::parity_tests!(@on [] $($device)+);
         }
     };
 }

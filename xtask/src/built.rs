@@ -39,8 +39,11 @@ impl Program {
         let tools = workspace.target("tools");
         let folder = text(&tools)?;
         eprintln!("    building {name} {release} into {folder}, once; this takes {takes}");
-        // Unoptimised: it builds in less than half the time and is still quick enough.
-        Invocation::cargo(&["install", name, "--version", release, "--locked", "--debug", "--root", folder])
+        // Unoptimised, whatever the program's own manifest asks of its dependencies: it builds in a third of the time and
+        // is still quick enough.
+        let plain = "profile.dev.package.\"*\".opt-level=0";
+        let how = ["--locked", "--debug", "--config", plain, "--root", folder];
+        Invocation::cargo(&[&["install", name, "--version", release][..], &how].concat())
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .run(root)
             .with_context(|| format!("{name} could not be built"))

@@ -19,14 +19,14 @@ fn cpu(tier: Tier, threads: usize) -> Result<Cpu> {
     Cpu::new(Options::default().tier(tier).threads(threads))
 }
 
-fn if_present(tier: Option<Tier>) -> Result<Option<Cpu>> {
+fn able(tier: Option<Tier>) -> Result<Option<Cpu>> {
     tier.map(|tier| cpu(tier, 2)).transpose()
 }
 
 parity_tests!(invariant portable, cpu(Tier::PORTABLE, 2));
-parity_tests!(invariant avx2, if_present if_present(Tier::avx2()));
-parity_tests!(invariant avx_vnni, if_present if_present(Tier::avx_vnni()));
-parity_tests!(invariant avx512, if_present if_present(Tier::avx512()));
+parity_tests!(invariant avx2, if_processor_can able(Tier::avx2()));
+parity_tests!(invariant avx_vnni, if_processor_can able(Tier::avx_vnni()));
+parity_tests!(invariant avx512, if_processor_can able(Tier::avx512()));
 
 #[test]
 fn every_tier_gives_the_same_bits_for_any_number_of_threads() -> Verdict {
