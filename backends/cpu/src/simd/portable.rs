@@ -295,12 +295,18 @@ impl Isa for Portable {
     }
     #[inline(always)]
     fn dot_u8_i8(self, acc: I32x16, u: I32x16, s: I32x16) -> I32x16 {
-        // By shifts instead of byte arrays: these become vector shifts and 16-bit products on every target.
-        I32x16(from_fn(|i| {
-            let (u, s) = (u.0[i] as u32, s.0[i]);
-            let product = |byte: u32| (u >> (8 * byte) & 0xff) as i32 * (s << (24 - 8 * byte) >> 24);
-            acc.0[i].wrapping_add(product(0) + product(1) + product(2) + product(3))
-        }))
+        // By shifts instead of byte arrays: these become vector shifts and 16-bit products on every target. A loop, because
+        // `from_fn` is unrolled before vectors are looked for; wrapping, because checks keep the compiler from vectors: no
+        // sum of four products overflows.
+        let mut sums = acc.0;
+        for (sum, (&u, &s)) in sums.iter_mut().zip(u.0.iter().zip(&s.0)) {
+            let product = |byte: u32| {
+                ((u as u32 >> (8 * byte) & 0xff) as i32).wrapping_mul(s << (24 - 8 * byte) >> 24)
+            };
+            let pairs = [product(0).wrapping_add(product(1)), product(2).wrapping_add(product(3))];
+            *sum = sum.wrapping_add(pairs[0].wrapping_add(pairs[1]));
+        }
+        I32x16(sums)
     }
 
     #[inline(always)]
