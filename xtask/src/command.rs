@@ -64,6 +64,16 @@ impl Invocation {
         Ok(output.stdout)
     }
 
+    /// Prints the command line and returns what the command wrote to standard output, while its progress is seen.
+    pub(crate) fn capture_stdout(&self, folder: &Path) -> Result<Vec<u8>> {
+        eprintln!("    $ {self}");
+        let child = self.command(folder).stdout(Stdio::piped()).spawn();
+        let output =
+            child.and_then(std::process::Child::wait_with_output).map_err(|error| self.not_started(error))?;
+        self.check(output.status)?;
+        Ok(output.stdout)
+    }
+
     /// Like [`capture`](Self::capture), for programs that answer with one line, such as a version.
     pub(crate) fn capture_line(&self, folder: &Path) -> Result<String> {
         let output = self.capture(folder)?;

@@ -5,6 +5,7 @@
 mod aarch64;
 mod built;
 mod command;
+mod compiled;
 mod consumer;
 mod deny;
 mod files;

@@ -5,7 +5,9 @@
 use crate::built::{CARGO_DENY, CARGO_SEMVER_CHECKS};
 use crate::command::Invocation;
 use crate::runner::{Step, Work};
-use crate::{consumer, deny, files, installed, package, peers, requirements, rust_version, semver, vulkan};
+use crate::{
+    compiled, consumer, deny, files, installed, package, peers, requirements, rust_version, semver, vulkan,
+};
 
 /// The name that `halite pull` knows the model of the golden tests by.
 const MODEL: &str = "smollm2-135m";
@@ -67,13 +69,18 @@ pub(crate) fn table() -> Vec<Step> {
             ],
         ),
         Step {
+            name: "build",
+            proves: "every test, benchmark, example and program compiles, with all features",
+            needs: &["tools"],
             set_up: true,
-            ..cargo(
-                "model",
-                "the default model is fetched, verified and cached",
-                &["tools"],
-                &[&["run", "--package", "halite-server", "--", "pull", MODEL]],
-            )
+            work: Work::Function(compiled::everything),
+        },
+        Step {
+            name: "model",
+            proves: "the default model is fetched, verified and cached",
+            needs: &["build"],
+            set_up: true,
+            work: Work::Function(|workspace| compiled::pull(workspace, MODEL)),
         },
         Step {
             name: "peers",
@@ -89,58 +96,47 @@ pub(crate) fn table() -> Vec<Step> {
             set_up: true,
             work: Work::Function(vulkan::drivers),
         },
-        cargo(
-            "test",
-            "unit, parity, property and golden tests",
-            &["model", "peers", "vulkan-drivers"],
-            &[&[
-                "test",
-                "--workspace",
-                "--exclude",
-                "halite-wgpu",
-                "--all-features",
-                "--no-fail-fast",
-                "--lib",
-                "--bins",
-                "--tests",
-                "--examples",
-            ]],
-        ),
+        Step {
+            name: "test",
+            proves: "unit, parity, property and golden tests",
+            needs: &["model", "peers", "vulkan-drivers"],
+            set_up: false,
+            work: Work::Function(compiled::test),
+        },
         Step {
             name: "wgpu",
             proves: "the wgpu backend's tests, on either driver",
-            needs: &["vulkan-drivers"],
+            needs: &["build", "vulkan-drivers"],
             set_up: false,
             work: Work::Function(vulkan::test),
         },
-        cargo(
-            "report",
-            "what the CPU runs natively, how near it comes to its bounds, and how many cases say so",
-            &[],
-            &[&["run", "--package", "halite-parity", "--example", "report"]],
-        ),
+        Step {
+            name: "report",
+            proves: "what the CPU runs natively, how near it comes to its bounds, and how many cases say so",
+            needs: &["build"],
+            set_up: false,
+            work: Work::Function(|workspace| compiled::examples(workspace, "halite-parity")),
+        },
         cargo(
             "doctest",
             "the examples in the documentation compile and hold",
             &[],
             &[&["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]],
         ),
-        cargo(
-            "benches",
-            "every benchmark runs once, and its answer is right",
-            &["vulkan-drivers"],
-            &[&["test", "--package", "halite-bench", "--all-features", "--benches"]],
-        ),
-        cargo(
-            "examples",
-            "every example runs, and its answer is right",
-            &[],
-            &[
-                &["run", "--package", "halite", "--example", "paged_attention"],
-                &["run", "--package", "halite", "--example", "w8a8_linear"],
-                &["run", "--package", "halite", "--example", "fused_moe"],
-            ],
-        ),
+        Step {
+            name: "benches",
+            proves: "every benchmark runs once, and its answer is right",
+            needs: &["build", "vulkan-drivers"],
+            set_up: false,
+            work: Work::Function(compiled::benches),
+        },
+        Step {
+            name: "examples",
+            proves: "every example runs, and its answer is right",
+            needs: &["build"],
+            set_up: false,
+            work: Work::Function(|workspace| compiled::examples(workspace, "halite")),
+        },
         Step {
             name: "alone",
             proves: "each published crate builds alone, with and without its default features",
@@ -267,22 +263,6 @@ mod tests {
         let published = packages.iter().filter(|package| package["publish"].is_null());
         let names: BTreeSet<&str> = published.map(|package| package["name"].as_str().unwrap()).collect();
         assert_eq!(names, PUBLISHED.iter().copied().collect());
-    }
-
-    #[test]
-    fn every_example_is_run() {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-        let folder = std::fs::read_dir(std::path::Path::new(root).join("halite/examples")).unwrap();
-        let files: BTreeSet<String> =
-            folder.map(|entry| entry.unwrap().file_name().to_string_lossy().replace(".rs", "")).collect();
-        let table = table();
-        let step = table.iter().find(|step| step.name == "examples").unwrap();
-        let Work::Commands(commands) = &step.work else { panic!("`examples` is a list of commands") };
-        let run: BTreeSet<String> = commands
-            .iter()
-            .map(|command| command.to_string().rsplit(' ').next().unwrap_or_default().to_owned())
-            .collect();
-        assert_eq!(files, run);
     }
 
     #[test]

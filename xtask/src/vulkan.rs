@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::Invocation;
-use crate::requirements::{VULKAN, system};
+use crate::compiled::{self, Kind};
+use crate::requirements::{Program, VULKAN, system};
 use crate::workspace::Workspace;
 
 /// Checks for the drivers, and installs them where it may.
@@ -21,25 +21,19 @@ fn groups(driver: &str) -> &'static [&'static str] {
 
 /// The tests on each driver, whatever other adapters this machine has.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
-    let root = workspace.root();
-    let manifests = VULKAN.iter().map(|driver| system(root, driver)).collect::<Result<Vec<_>>>()?;
-    let on = |manifest: &str, what: &[&str], groups: &[&str]| {
-        let cargo = ["test", "--package", "halite-wgpu", "--no-fail-fast"];
-        // With CI=true, nothing passes for want of an adapter. The drivers share a dispatch among all cores by themselves:
-        // two tests at once would wait for each other.
-        Invocation::cargo(&[&cargo, what, &["--"], groups].concat())
-            .env("VK_DRIVER_FILES", manifest)
-            .env("CI", "true")
-            .env("RUST_TEST_THREADS", "1")
-            .run(root)
-            .with_context(|| format!("with the driver {manifest}"))
+    let mut tests = compiled::all(workspace, Kind::Test)?;
+    tests.retain(|test| test.package == "halite-wgpu");
+    let on = |driver: &Program| {
+        let manifest = system(workspace.root(), driver)?;
+        // With CI=true, nothing passes for want of an adapter.
+        let environment = [("VK_DRIVER_FILES", manifest.as_str()), ("CI", "true")];
+        compiled::each(&tests, |test| {
+            let groups = if test.name == "parity" { groups(&manifest) } else { &[] };
+            test.run(groups, &environment)
+        })
+        .with_context(|| format!("with the driver {manifest}"))
     };
-    let results = manifests.iter().flat_map(|manifest| {
-        // The suite's tests are in a module of that name.
-        let others = on(manifest, &["--lib", "--tests"], &["--skip", "wgpu::"]);
-        [others, on(manifest, &["--test", "parity"], groups(manifest))]
-    });
     let failures: Vec<String> =
-        results.filter_map(|result| result.err().map(|error| format!("{error:#}"))).collect();
+        VULKAN.iter().filter_map(|driver| on(driver).err().map(|error| format!("{error:#}"))).collect();
     if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("; ")) }
 }

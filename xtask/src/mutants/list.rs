@@ -31,8 +31,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     wrong("linear/int8.rs", "sum.wrapping_mul(-128)", "sum.wrapping_mul(-127)", "linear::edges"),
     wrong(
         "simd/portable.rs",
-        "acc.0[i].wrapping_add(product(0) + product(1) + product(2) + product(3))",
-        "acc.0[i].wrapping_add((product(0) + product(1)).min(32_767) + (product(2) + product(3)).min(32_767))",
+        "sum.wrapping_add(pairs[0].wrapping_add(pairs[1]))",
+        "sum.wrapping_add(pairs[0].min(32_767).wrapping_add(pairs[1].min(32_767)))",
         "linear::int8_exact",
     ),
     wrong(

@@ -300,9 +300,8 @@ impl Isa for Portable {
         // sum of four products overflows.
         let mut sums = acc.0;
         for (sum, (&u, &s)) in sums.iter_mut().zip(u.0.iter().zip(&s.0)) {
-            let product = |byte: u32| {
-                ((u as u32 >> (8 * byte) & 0xff) as i32).wrapping_mul(s << (24 - 8 * byte) >> 24)
-            };
+            let product =
+                |byte: u32| ((u as u32 >> (8 * byte) & 0xff) as i32).wrapping_mul(s << (24 - 8 * byte) >> 24);
             let pairs = [product(0).wrapping_add(product(1)), product(2).wrapping_add(product(3))];
             *sum = sum.wrapping_add(pairs[0].wrapping_add(pairs[1]));
         }
