@@ -41,9 +41,11 @@ pub mod norm;
 pub mod quantize;
 pub mod rope;
 pub mod sampling;
+mod saved;
 pub mod top_k;
 
 pub use backend::{Backend, Support};
 pub use check::Checked;
 pub use halite_hal as hal;
 pub use halite_hal::{DType, Device, Error, Result, Stream, Tensor};
+pub use saved::saved_weights;

@@ -5,6 +5,7 @@
 use crate::{
     bindings::{MAX_IMMEDIATES, MAX_OPERANDS},
     device::NAME,
+    memory::SLAB,
 };
 use halite_hal::{Error, Result};
 
@@ -107,6 +108,9 @@ fn lacks(features: wgpu::Features, limits: &wgpu::Limits) -> Option<String> {
         ("bytes of workgroup memory", limits.max_compute_workgroup_storage_size, WORKGROUP_MEMORY),
         ("workgroups a dimension", limits.max_compute_workgroups_per_dimension, 65_535),
     ];
+    if largest_binding(limits) < SLAB {
+        return Some(format!("it binds {} bytes at once, {SLAB} are needed", largest_binding(limits)));
+    }
     let short = needs.into_iter().find(|(_, has, needs)| has < needs);
     short.map(|(what, has, needs)| format!("it has {has} {what}, {needs} are needed"))
 }

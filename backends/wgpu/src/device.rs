@@ -14,6 +14,9 @@ use crate::{
 use halite_hal::{Device, DeviceInfo, Error, HostBytes, Result};
 use std::{fmt, path::PathBuf, sync::Arc};
 
+/// Bytes that are put together on the host, written or read back at once.
+pub(crate) const CHUNK: usize = 16 << 20;
+
 /// The backend's name.
 pub(crate) const NAME: &str = "wgpu";
 
@@ -71,10 +74,8 @@ impl Wgpu {
     pub fn new(options: Options) -> Result<Self> {
         let adapter = adapter::choose(options.adapter)?;
         let (info, limits) = (adapter.get_info(), adapter.limits());
-        let wanted = wgpu::Features::IMMEDIATES
-            | wgpu::Features::PIPELINE_CACHE
-            | wgpu::Features::TIMESTAMP_QUERY
-            | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
+        let wanted =
+            wgpu::Features::IMMEDIATES | wgpu::Features::PIPELINE_CACHE | wgpu::Features::TIMESTAMP_QUERY;
         let largest_binding = adapter::largest_binding(&limits);
         let descriptor = wgpu::DeviceDescriptor {
             label: None,
@@ -88,7 +89,7 @@ impl Wgpu {
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| failed(format!("{}: {error}", info.name)))?;
         let failure = Failure::watch(&device);
-        let memory = Arc::new(Memory::new(device.clone(), NAME.to_owned()));
+        let memory = Arc::new(Memory::new(device.clone()));
         let open = || DiskCache::open(&device, &info, options.pipeline_cache.as_deref());
         let kernels = Kernels::new(device.clone(), caught(&device, open).map_err(failed)?);
         let read_backs = ReadBacks::default();
@@ -137,18 +138,38 @@ impl Wgpu {
         &self.0.read_backs
     }
 
+    /// Whether it computes on the CPU.
+    pub(crate) fn is_software(&self) -> bool {
+        self.0.info.device_type == wgpu::DeviceType::Cpu
+    }
+
     /// The most bytes of a tensor that one dispatch reaches.
     pub(crate) fn largest_binding(&self) -> u64 {
         self.0.largest_binding
     }
 
     pub(crate) fn pipeline(&self, launch: &Launch) -> Result<wgpu::ComputePipeline> {
-        self.0.kernels.pipeline(&self.0.memory.bindings, launch, NAME)
+        self.0.kernels.pipeline(&self.0.memory.bindings, launch)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn failure(&self) -> &Failure {
+        &self.0.failure
     }
 
     /// A failure that nobody was told of.
     pub(crate) fn told(&self) -> Result<()> {
-        self.0.failure.told(NAME)
+        self.0.failure.told()
+    }
+
+    /// Writes whole words behind everything that was handed over, however many there are: what is on its way takes host
+    /// memory, so it goes in pieces.
+    pub(crate) fn write(&self, to: &WgpuBuffer, at: u64, bytes: &[u8]) {
+        for (number, piece) in bytes.chunks(CHUNK).enumerate() {
+            let place = to.start() + at + (number * CHUNK) as u64;
+            self.0.queue.write_buffer(&to.backing().buffer, place, piece);
+            self.0.queue.submit(None);
+        }
     }
 
     /// Waits until a submission is done.
@@ -186,16 +207,11 @@ impl Device for Wgpu {
         // The memory is fresh, so whatever used it before was handed over.
         let words = bytes.len() / 4 * 4;
         let (whole, rest) = bytes.split_at(words);
-        let write = |at: u64, bytes: &[u8]| {
-            self.0.queue.write_buffer(&buffer.backing().buffer, buffer.start() + at, bytes);
-        };
-        if !whole.is_empty() {
-            write(0, whole);
-        }
+        self.write(&buffer, 0, whole);
         if !rest.is_empty() {
             let mut last = [0; 4];
             last[..rest.len()].copy_from_slice(rest);
-            write(words as u64, &last);
+            self.write(&buffer, words as u64, &last);
         }
         Ok(buffer)
     }

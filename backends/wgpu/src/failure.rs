@@ -1,5 +1,6 @@
 //! What goes wrong behind a caller's back: a lost device, and errors that no call was waiting for.
 
+use crate::device::NAME;
 use halite_hal::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +22,6 @@ impl Failure {
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| heard.note(error.to_string(), false)));
         let heard = failure.clone();
         device.set_device_lost_callback(move |reason, message| {
-            // Somebody who destroys a device knows it.
             heard.note(
                 format!("the device is lost ({reason:?}): {message}; make a new one with `Wgpu::rebuild`"),
                 true,
@@ -30,7 +30,7 @@ impl Failure {
         failure
     }
 
-    fn note(&self, cause: String, lost: bool) {
+    pub(crate) fn note(&self, cause: String, lost: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lost {
             state.lost.get_or_insert_with(|| cause.clone());
@@ -39,10 +39,10 @@ impl Failure {
     }
 
     /// The failure, once; of a lost device, every time.
-    pub(crate) fn told(&self, device: &str) -> Result<()> {
+    pub(crate) fn told(&self) -> Result<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cause = state.untold.take().or_else(|| state.lost.clone());
-        cause.map_or(Ok(()), |cause| Err(Error::Device { device: device.to_owned(), cause }))
+        cause.map_or(Ok(()), |cause| Err(Error::Device { device: NAME.to_owned(), cause }))
     }
 }
 
@@ -112,10 +112,20 @@ mod tests {
         let failure = Failure::default();
         failure.note("first".to_owned(), false);
         failure.note("second".to_owned(), false);
-        assert!(said(failure.told("wgpu")).contains("first"));
-        assert_eq!(failure.told("wgpu"), Ok(()));
+        assert!(said(failure.told()).contains("first"));
+        assert_eq!(failure.told(), Ok(()));
         failure.note("gone".to_owned(), true);
-        assert_eq!(said(failure.told("wgpu")), said(failure.told("wgpu")));
+        assert_eq!(said(failure.told()), said(failure.told()));
+    }
+
+    #[test]
+    fn a_stream_that_goes_leaves_the_error_to_the_next_call() -> Result<()> {
+        let Some(gpu) = testing::gpu("an error and a stream that goes") else { return Ok(()) };
+        let stream = gpu.stream()?;
+        gpu.failure().note("meanwhile".to_owned(), false);
+        drop(stream);
+        assert!(said(gpu.stream()?.submit()).contains("meanwhile"));
+        Ok(())
     }
 
     #[test]

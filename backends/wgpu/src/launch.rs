@@ -1,6 +1,6 @@
 //! One dispatch, as an operator describes it: which shader, over which tensors, with which numbers.
 //!
-//! The shader's declarations are made from the description (`kernel`), so a tensor, a constant or a number has one name, at
+//! The shader's declarations are made from the description (`declarations`), so a tensor, a constant or a number has one name, at
 //! the place where it is passed: an operand `x` is read by `x(i)` and written by `set_x(i, value)`, whatever its type; a
 //! constant `KIND` is `KIND`; a number `rows` is `im.rows`.
 
@@ -45,13 +45,28 @@ impl Access {
     }
 }
 
-/// A number that a shader is compiled with or given.
+/// What a shader is compiled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Constant {
+    U32(u32),
+    Bool(bool),
+}
+
+impl Constant {
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            Constant::U32(value) => value,
+            Constant::Bool(value) => value.into(),
+        }
+    }
+}
+
+/// A number that a shader is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     U32(u32),
     I32(i32),
     F32(f32),
-    Bool(bool),
 }
 
 impl Number {
@@ -60,7 +75,6 @@ impl Number {
             Number::U32(value) => value,
             Number::I32(value) => value as u32,
             Number::F32(value) => value.to_bits(),
-            Number::Bool(value) => value.into(),
         }
     }
 }
@@ -77,7 +91,7 @@ pub(crate) struct Bound {
 pub(crate) struct Launch {
     pub(crate) shader: &'static Shader,
     pub(crate) operands: Vec<Bound>,
-    pub(crate) constants: Vec<(&'static str, Number)>,
+    pub(crate) constants: Vec<(&'static str, Constant)>,
     pub(crate) numbers: Vec<(&'static str, Number)>,
     fault: Option<Error>,
 }
@@ -128,13 +142,13 @@ impl Launch {
 
     /// A constant that the shader is compiled with: few values, or every one is a compilation.
     pub(crate) fn constant(mut self, name: &'static str, value: u32) -> Self {
-        self.constants.push((name, Number::U32(value)));
+        self.constants.push((name, Constant::U32(value)));
         self
     }
 
     /// A constant that is true or false.
     pub(crate) fn flag(mut self, name: &'static str, value: bool) -> Self {
-        self.constants.push((name, Number::Bool(value)));
+        self.constants.push((name, Constant::Bool(value)));
         self
     }
 

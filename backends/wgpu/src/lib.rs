@@ -21,6 +21,7 @@ mod bindings;
 mod cache;
 mod collectives;
 mod copy;
+mod declarations;
 mod device;
 mod embedding;
 mod failure;

@@ -145,8 +145,10 @@ impl LogitOps for Wgpu {
         let masks = || step.rows.iter().enumerate().filter_map(|(row, asked)| Some((row, asked.allowed?)));
         words.extend(masks().map(|(row, _)| row as u32));
         masks().for_each(|(_, mask)| words.extend_from_slice(mask));
+        (plan.rows, plan.touched, plan.masked) = (0, 0, 0);
+        plan.table.upload(stream)?;
         (plan.rows, plan.touched, plan.masked) = (step.rows.len(), touched, masks().count());
-        plan.table.upload(stream)
+        Ok(())
     }
 
     /// One dispatch over the tokens that penalties and biases touch, one over the rows that have a mask.

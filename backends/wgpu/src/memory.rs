@@ -3,7 +3,7 @@
 //! A dispatch binds whole slabs, so a step's few hundred dispatches share a handful of bind groups (`bindings`), and a
 //! tensor's place in its slab is a number in the immediates.
 
-use crate::{bindings::Bindings, failure::caught};
+use crate::{bindings::Bindings, device::NAME, failure::caught};
 use halite_hal::{Error, Result, Storage};
 use std::{
     fmt,
@@ -14,8 +14,9 @@ use std::{
     },
 };
 
-/// Bytes of a slab: below the 128 MiB that every adapter binds, and few enough that an idle device holds little.
-const SLAB: u64 = 32 << 20;
+/// Bytes of a slab: below the 128 MiB that every adapter binds, and few enough that an idle device, which keeps one, holds
+/// little.
+pub(crate) const SLAB: u64 = 32 << 20;
 /// Allocations from this size on have a buffer of their own.
 const LARGE: u64 = 8 << 20;
 /// Allocations begin at multiples of this: what bindings need on every adapter, and whole vectors of shaders.
@@ -43,7 +44,6 @@ pub(crate) struct Backing {
 /// All memory of a device.
 pub(crate) struct Memory {
     device: wgpu::Device,
-    name: String,
     slabs: Mutex<Vec<Slab>>,
     next_id: AtomicU64,
     pub(crate) bindings: Bindings,
@@ -56,14 +56,14 @@ struct Slab {
 }
 
 impl Memory {
-    pub(crate) fn new(device: wgpu::Device, name: String) -> Self {
+    pub(crate) fn new(device: wgpu::Device) -> Self {
         let bindings = Bindings::new(device.clone());
-        Memory { device, name, slabs: Mutex::default(), next_id: AtomicU64::new(0), bindings }
+        Memory { device, slabs: Mutex::default(), next_id: AtomicU64::new(0), bindings }
     }
 
     pub(crate) fn alloc(self: &Arc<Self>, len: u64) -> Result<WgpuBuffer> {
         // Nothing can be bound that has no bytes, and shaders touch whole words.
-        let size = len.max(1).checked_next_multiple_of(ALIGNMENT).ok_or_else(|| self.no_room(len))?;
+        let size = len.max(1).checked_next_multiple_of(ALIGNMENT).ok_or_else(|| no_room(len))?;
         let (backing, start) =
             if size >= LARGE { (self.backing(size, len)?, 0) } else { self.of_a_slab(size, len)? };
         Ok(WgpuBuffer(Arc::new(Allocation { memory: self.clone(), backing, start, len })))
@@ -90,36 +90,41 @@ impl Memory {
 
     fn give_back(&self, backing: &Arc<Backing>, start: u64, len: u64) {
         let mut slabs = self.slabs();
-        let Some(slab) = slabs.iter_mut().find(|slab| slab.backing.id == backing.id) else {
-            drop(slabs);
-            // A buffer of its own: bind groups would keep it alive.
-            return self.bindings.forget(backing.id);
-        };
-        let size = len.max(1).next_multiple_of(ALIGNMENT);
-        give(&mut slab.free, start..start + size);
+        if let Some(place) = slabs.iter().position(|slab| slab.backing.id == backing.id) {
+            let size = len.max(1).next_multiple_of(ALIGNMENT);
+            give(&mut slabs[place].free, start..start + size);
+            // One empty slab stays for what comes next.
+            let empty = |slab: &Slab| slab.free.first() == Some(&(0..SLAB));
+            if !empty(&slabs[place]) || slabs.iter().filter(|slab| empty(slab)).count() < 2 {
+                return;
+            }
+            slabs.swap_remove(place);
+        }
+        drop(slabs);
+        // Bind groups would keep the buffer alive.
+        self.bindings.forget(backing.id);
     }
 
     fn backing(&self, size: u64, asked: u64) -> Result<Arc<Backing>> {
-        let no_room = || self.no_room(asked);
         if size > self.device.limits().max_buffer_size {
-            return Err(no_room());
+            return Err(no_room(asked));
         }
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
         let buffer =
-            caught(&self.device, || self.device.create_buffer(&descriptor)).map_err(|_| no_room())?;
+            caught(&self.device, || self.device.create_buffer(&descriptor)).map_err(|_| no_room(asked))?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Backing { id, buffer }))
-    }
-
-    fn no_room(&self, requested: u64) -> Error {
-        Error::OutOfMemory { device: self.name.clone(), requested }
     }
 
     fn slabs(&self) -> MutexGuard<'_, Vec<Slab>> {
         // The lists are whole between any two statements, so a panic elsewhere leaves them usable.
         self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn no_room(requested: u64) -> Error {
+    Error::OutOfMemory { device: NAME.to_owned(), requested }
 }
 
 /// Puts a range back among the free ones, which stay ascending and apart.
@@ -170,10 +175,27 @@ impl fmt::Debug for WgpuBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     fn ranges(mut free: Vec<Range<u64>>, back: Range<u64>) -> Vec<Range<u64>> {
         give(&mut free, back);
         free
+    }
+
+    #[test]
+    fn slabs_that_nobody_uses_go_but_for_one() -> Result<()> {
+        // A device of its own: other tests would fill its slabs.
+        let Some(gpu) = testing::gpu("empty slabs") else { return Ok(()) };
+        let memory = gpu.memory();
+        let before = memory.slabs().len();
+        let many = (0..20).map(|_| memory.alloc(LARGE - ALIGNMENT)).collect::<Result<Vec<_>>>()?;
+        assert!(memory.slabs().len() > before + 3);
+        drop(many);
+        assert!(memory.slabs().len() <= before + 1);
+        let again = memory.alloc(LARGE - ALIGNMENT)?;
+        drop(again);
+        assert!(memory.slabs().len() <= before + 1);
+        Ok(())
     }
 
     #[test]

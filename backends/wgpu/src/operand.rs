@@ -61,7 +61,12 @@ impl Operand {
 
     /// What is bound, and the bytes from there to the operand's beginning. A buffer that can be bound whole is; of a
     /// larger one only what is touched.
-    pub(crate) fn window(&self, largest: u64, name: &'static str) -> Result<(Window<'_>, u64)> {
+    pub(crate) fn window(
+        &self,
+        largest: u64,
+        operator: &'static str,
+        argument: &'static str,
+    ) -> Result<(Window<'_>, u64)> {
         let backing = self.buffer.backing();
         let start = self.buffer.start() + self.range.start;
         let whole = backing.buffer.size();
@@ -69,9 +74,10 @@ impl Operand {
             return Ok((Window { backing, offset: 0, size: whole }, start));
         }
         let offset = start / ALIGNMENT * ALIGNMENT;
-        let size = (self.buffer.start() + self.range.end).next_multiple_of(4).max(offset + 4) - offset;
+        // Whole vectors of four words, as some kernels read: allocations have room for them.
+        let size = (self.buffer.start() + self.range.end).next_multiple_of(16).max(offset + 16) - offset;
         if size > largest {
-            return Err(Error::Limit { operator: "wgpu", argument: name, got: size, limit: largest });
+            return Err(Error::Limit { operator, argument, got: size, limit: largest });
         }
         Ok((Window { backing, offset, size }, start - offset))
     }

@@ -63,7 +63,7 @@ impl WgpuStream {
         let (mut windows, mut immediates) = (Vec::new(), Vec::new());
         for bound in &launch.operands {
             let Some(operand) = &bound.operand else { continue };
-            let (window, base) = operand.window(self.device.largest_binding(), bound.name)?;
+            let (window, base) = operand.window(self.device.largest_binding(), name, bound.name)?;
             let unit = bound.access.unit(bound.dtype);
             if !base.is_multiple_of(unit) {
                 let (expected, got) = (format!("memory at a multiple of {unit} bytes"), base.to_string());
@@ -134,8 +134,7 @@ impl WgpuStream {
         if bytes.len() as u64 > PIECE {
             // Behind everything that was queued before, since that is handed over first.
             self.hand_over()?;
-            self.device.queue().write_buffer(&to.backing().buffer, start, bytes);
-            self.device.queue().submit(None);
+            self.device.write(to, at, bytes);
             return Ok(());
         }
         self.end_pass();
@@ -163,8 +162,14 @@ impl WgpuStream {
         self.pass = None;
     }
 
-    /// Hands everything queued to the device.
+    /// Hands everything queued to the device, and tells of what failed there.
     pub(crate) fn hand_over(&mut self) -> Result<wgpu::SubmissionIndex> {
+        let index = self.submit_queued();
+        self.device.told()?;
+        Ok(index)
+    }
+
+    fn submit_queued(&mut self) -> wgpu::SubmissionIndex {
         self.end_pass();
         let next = self.device.raw().create_command_encoder(&Default::default());
         let encoder = mem::replace(&mut self.encoder, next);
@@ -173,8 +178,7 @@ impl WgpuStream {
         self.staging.recall();
         self.held.clear();
         self.dispatches = 0;
-        self.device.told()?;
-        Ok(index)
+        index
     }
 }
 
@@ -234,7 +238,7 @@ impl Stream for WgpuStream {
 impl Drop for WgpuStream {
     fn drop(&mut self) {
         // What was queued is done, as on every backend; what fails is heard of by the next call on the device.
-        let _ = self.hand_over();
+        self.submit_queued();
     }
 }
 

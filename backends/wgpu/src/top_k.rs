@@ -19,7 +19,7 @@ static TOP_K: Shader = Shader { name: "top_k", source: &[include_str!("top_k.wgs
 /// Results of a workgroup: the shader's `CAPACITY`.
 const CAPACITY: usize = 1024;
 /// The most columns: a workgroup goes through a row up to 17 times, and adapters end loops after 65,535 turns in all.
-const MAX_COLUMNS: usize = 1 << 19;
+pub(crate) const MAX_COLUMNS: usize = 1 << 19;
 
 impl TopK for Wgpu {
     fn top_k_supports(&self, spec: &TopKSpec) -> Support {

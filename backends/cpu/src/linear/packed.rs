@@ -13,6 +13,7 @@ use halite_hal::{Element, Error, Result, Storage};
 use halite_kernels::{
     Checked,
     linear::{HostWeights, Linear, LinearSpec, WeightFormat},
+    saved_weights,
 };
 use std::sync::Arc;
 
@@ -245,13 +246,6 @@ pub(super) fn save(packed: &CpuPacked) -> Result<Vec<u8>> {
 pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<CpuPacked> {
     spec.check()?;
     device.linear_supports(spec).require("linear", device, spec)?;
-    let expected = header(spec);
-    let wrong = |expected: String, got: String| Error::Layout { operator: "linear", expected, got };
-    let Some(rest) = saved.strip_prefix(expected.as_bytes()) else {
-        let line = saved.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = line[..line.len().min(expected.len() + 200)].escape_ascii().to_string();
-        return Err(wrong(expected.trim_end().to_owned(), line));
-    };
     let channels =
         if spec.weights.is_channel_wise() && !is_group_wise(spec) { spec.weight_rows() } else { 0 };
     let zeros = if spec.weights == WeightFormat::Int8PerChannelAsymmetric { channels } else { 0 };
@@ -263,9 +257,8 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
     let size = words.iter().fold(panels.saturating_add(factors as u64), |size, &words| {
         size.saturating_add((words as u64).saturating_mul(4))
     });
-    if rest.len() as u64 != size {
-        return Err(wrong(format!("{size} bytes after the header"), format!("{} bytes", rest.len())));
-    }
+    let rest = saved_weights("linear", &header(spec), size, saved)?;
+    let wrong = |expected: String, got: String| Error::Layout { operator: "linear", expected, got };
     let (from, rest) = rest.split_at(panels as usize);
     let buffer = CpuBuffer::alloc(panels)?;
     buffer.write(0..panels)?.copy_from_slice(from);

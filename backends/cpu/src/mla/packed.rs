@@ -16,6 +16,7 @@ use halite_kernels::{
     Checked,
     linear::HostWeights,
     mla::{MlaForm, MlaSpec, MlaWeights},
+    saved_weights,
 };
 use std::sync::Arc;
 
@@ -188,17 +189,8 @@ pub(super) fn save(packed: &CpuMlaPacked) -> Result<Vec<u8>> {
 
 /// Takes back what [`save`] gave.
 pub(super) fn restore(spec: &MlaSpec, saved: &[u8]) -> Result<CpuMlaPacked> {
-    let expected = header(spec);
-    let wrong = |expected: String, got: String| Error::Layout { operator: "mla", expected, got };
-    let Some(rest) = saved.strip_prefix(expected.as_bytes()) else {
-        let line = saved.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(&line[..line.len().min(expected.len() + 200)]).into_owned();
-        return Err(wrong(expected.trim_end().to_owned(), line));
-    };
     let [uk, uv] = bytes(spec)?;
-    if rest.len() as u64 != uk + uv {
-        return Err(wrong(format!("{} bytes after the header", uk + uv), format!("{} bytes", rest.len())));
-    }
+    let rest = saved_weights("mla", &header(spec), uk + uv, saved)?;
     let panels = CpuBuffer::alloc(uk + uv)?;
     panels.write(0..uk + uv)?.copy_from_slice(rest);
     Ok(CpuMlaPacked(Arc::new(Inner { spec: spec.clone(), panels })))

@@ -89,9 +89,20 @@ pub(super) struct Cut {
     pub(super) rounds: Vec<Round>,
     /// Whether a tile has several items.
     pub(super) parted: bool,
+    /// Parts that one workgroup walks, at most.
+    pub(super) longest: usize,
 }
 
 impl Cut {
+    /// No work.
+    pub(super) fn clear(&mut self) {
+        self.tiles.clear();
+        self.items.clear();
+        self.rounds.clear();
+        self.parted = false;
+        self.longest = 0;
+    }
+
     /// Cuts a step whose lengths are below 2^31.
     pub(super) fn update(
         &mut self,
@@ -100,10 +111,7 @@ impl Cut {
         shape: Shape,
         most: Most,
     ) {
-        self.tiles.clear();
-        self.items.clear();
-        self.rounds.clear();
-        self.parted = false;
+        self.clear();
         let mut seen = Vec::new();
         for (sequence, bounds) in step.cu_seqlens.windows(2).enumerate() {
             let (start, end) = (bounds[0] as usize, bounds[1] as usize);
@@ -160,6 +168,7 @@ impl Cut {
             tile[9] = states as i32;
             tile[10] = whole.into();
             self.parted |= !whole;
+            self.longest = self.longest.max(if whole { parts } else { 1 });
             for part in 0..states {
                 let (mut first, mut end) = (seen.start as usize, seen.end as usize);
                 if !whole {

@@ -12,6 +12,7 @@ mod cut;
 mod cut_tests;
 mod merge;
 mod plan;
+mod rounds;
 mod shape;
 mod visible;
 

@@ -3,6 +3,7 @@
 use super::{
     call::value_stride,
     cut::{Cut, ITEM, Most, Parted, Round, TILE, slot_words},
+    rounds::parts_at_most,
     shape::Shape,
     visible::{self, chains},
 };
@@ -121,8 +122,23 @@ impl WgpuAttentionPlan {
         room::bytes(DType::F32, self.scratch())
     }
 
-    /// Cuts a step and uploads its tables.
+    /// Cuts a step and uploads its tables. Where that fails, the plan has no step.
     pub(crate) fn update(
+        &mut self,
+        stream: &mut WgpuStream,
+        operator: &'static str,
+        step: &AttentionStep<'_>,
+    ) -> Result<()> {
+        self.tokens = 0;
+        let uploaded = self.upload(stream, operator, step);
+        match uploaded {
+            Ok(()) => self.tokens = step.tokens(),
+            Err(_) => self.cut.clear(),
+        }
+        uploaded
+    }
+
+    fn upload(
         &mut self,
         stream: &mut WgpuStream,
         operator: &'static str,
@@ -136,6 +152,13 @@ impl WgpuAttentionPlan {
         // There is one for all steps, as there was one when this was planned.
         self.shape = Shape::new(&self.spec, longest).unwrap_or(self.shape);
         self.cut.update(&self.spec, step, self.shape, self.most);
+        let most = parts_at_most(&self.spec, self.shape);
+        if stream.device.is_software() && self.cut.longest > most {
+            let positions = |parts: usize| (parts * self.spec.kv_split) as u64;
+            let (got, limit) = (positions(self.cut.longest), positions(most));
+            let argument = "positions that a workgroup reads (a software adapter's loops end early)";
+            return Err(Error::Limit { operator, argument, got, limit });
+        }
         let words = &mut self.words;
         words.clear();
         words.resize(HEAD, 0);
@@ -183,7 +206,6 @@ impl WgpuAttentionPlan {
             let (got, limit) = (words.len() as u64, limit as u64);
             return Err(Error::Limit { operator, argument: "words of tables", got, limit });
         }
-        self.tokens = step.tokens();
         stream.stage(self.table.buffer(), self.table.offset(), bytemuck::cast_slice(&self.words))
     }
 }

@@ -32,6 +32,7 @@ impl WgpuSlots {
         mapping.checked_against("cache", &self.limits())?;
         // Slots of a cache are below 2^31, and these are below the cache's.
         let slots: Vec<i32> = mapping.slots.iter().map(|&slot| i32::try_from(slot).unwrap_or(-1)).collect();
+        self.tokens = 0;
         stream.stage(self.table.buffer(), self.table.offset(), bytemuck::cast_slice(&slots))?;
         self.tokens = slots.len();
         Ok(())

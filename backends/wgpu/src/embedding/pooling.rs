@@ -62,6 +62,7 @@ impl WgpuPoolingPlan {
     ) -> Result<()> {
         step.checked_against("pool", &self.limits())?;
         let starts = step.cu_seqlens;
+        (self.sequences, self.tokens) = (0, 0);
         stream.stage(self.starts.buffer(), self.starts.offset(), bytemuck::cast_slice(starts))?;
         self.sequences = starts.len() - 1;
         self.tokens = starts[self.sequences] as usize;

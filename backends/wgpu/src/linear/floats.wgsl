@@ -7,8 +7,6 @@ alias Sums = vec4<f32>;
 alias Total = f32;
 alias Totals = vec4<f32>;
 
-const STEPS: bool = false;
-
 struct Pair {
     first: Quad,
     second: Quad,

@@ -84,14 +84,16 @@ impl Lora for Wgpu {
         step: &Checked<LoraStep<'_>, LoraLimits>,
     ) -> Result<()> {
         step.checked_against("lora", &plan.limits())?;
-        plan.rows = step.adapters.len();
-        plan.sorted = Sorted::of(step.adapters);
-        let Sorted { order, places, .. } = &plan.sorted;
+        plan.rows = 0;
+        let sorted = Sorted::of(step.adapters);
+        let Sorted { order, places, .. } = &sorted;
         // Both lists in one piece.
         let mut table = vec![-1i32; plan.max_rows];
         table[..order.len()].copy_from_slice(order);
         table.extend(places);
-        stream.stage(plan.table.buffer(), plan.table.offset(), bytemuck::cast_slice(&table))
+        stream.stage(plan.table.buffer(), plan.table.offset(), bytemuck::cast_slice(&table))?;
+        (plan.rows, plan.sorted) = (step.adapters.len(), sorted);
+        Ok(())
     }
 
     fn lora_workspace(&self, plan: &WgpuLoraPlan, adapters: &[Option<LoraAdapter<'_, Self>>]) -> u64 {

@@ -4,16 +4,20 @@ use super::{
     layout::{Layout, PANEL, UNIT, panels, panels_a_result},
     pack::Packer,
 };
-use crate::{device::Wgpu, launch::MAX_GROUPS, memory::WgpuBuffer, operand::Operand, stream::WgpuStream};
+use crate::{
+    device::{CHUNK, Wgpu},
+    launch::MAX_GROUPS,
+    memory::WgpuBuffer,
+    operand::Operand,
+    stream::WgpuStream,
+};
 use halite_hal::{DType, Device, Error, Pending, Result, Storage};
 use halite_kernels::{
     Checked,
     linear::{HostWeights, Linear, LinearSpec},
+    saved_weights,
 };
 use std::{ops::Range, sync::Arc};
-
-/// Bytes that are put together on the host, copied or read back at once.
-const CHUNK: usize = 16 << 20;
 
 /// Packed weights: a counted handle. One layout serves every number of rows.
 #[derive(Clone, Debug)]
@@ -178,26 +182,14 @@ impl Wgpu {
     ) -> Result<WgpuPacked> {
         spec.check()?;
         self.linear_supports(spec).require("linear", self, spec)?;
-        let expected = header(spec);
-        let wrong = |expected: String, got: String| Error::Layout { operator: "linear", expected, got };
-        let Some(panels_saved) = saved.strip_prefix(expected.as_bytes()) else {
-            let line = saved.split(|&byte| byte == b'\n').next().unwrap_or_default();
-            let line = line[..line.len().min(expected.len() + 200)].escape_ascii().to_string();
-            return Err(wrong(expected.trim_end().to_owned(), line));
-        };
         let (layout, panels) = sizes(spec)?;
         let size = panels * layout.bytes();
-        if panels_saved.len() != size {
-            let got = format!("{} bytes", panels_saved.len());
-            return Err(wrong(format!("{size} bytes after the header"), got));
-        }
+        let panels_saved = saved_weights("linear", &header(spec), size as u64, saved)?;
         let pieces = self.pieces(spec, &layout, panels, self.largest_piece())?;
         for piece in &pieces {
             let Range { start, end } = piece.panels;
             let panels = &panels_saved[start * layout.bytes()..end * layout.bytes()];
-            for (place, chunk) in panels.chunks(CHUNK).enumerate() {
-                stream.stage(&piece.buffer, (place * CHUNK) as u64, chunk)?;
-            }
+            stream.stage(&piece.buffer, 0, panels)?;
         }
         Ok(WgpuPacked(Arc::new(Inner { spec: spec.clone(), layout, pieces })))
     }

@@ -100,14 +100,14 @@ fn main(
         }
     }
     for (var place = 0u; rows.x + own + 16u * place < rows.y; place++) {
-        for (var member = 0u; member < min(4u, im.panels - panel); member += PANELS) {
-            let result = (im.first_panel + panel + member) / PANELS * PANEL + channel;
-            let up = member + PANELS - 1u;
+        for (var panel_in_tile = 0u; panel_in_tile < min(4u, im.panels - panel); panel_in_tile += PANELS) {
+            let result = (im.first_panel + panel + panel_in_tile) / PANELS * PANEL + channel;
+            let up = panel_in_tile + PANELS - 1u;
             if result < im.results {
                 finish(
-                    row[place], result, channel, vec2(starts[member], starts[up]),
-                    vec2(results[place][member], results[place][up]), x_sums[place],
-                    vec2(outliers[place][member], outliers[place][up])
+                    row[place], result, channel, vec2(starts[panel_in_tile], starts[up]),
+                    vec2(results[place][panel_in_tile], results[place][up]), x_sums[place],
+                    vec2(outliers[place][panel_in_tile], outliers[place][up])
                 );
             }
         }

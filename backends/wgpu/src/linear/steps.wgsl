@@ -8,8 +8,6 @@
 alias Total = f32;
 alias Totals = vec4<f32>;
 
-const STEPS: bool = true;
-
 fn step_ends(q: u32) -> bool {
     return (q + 1u) % min(im.weight_group, im.x_group) == 0u || q + 1u == im.quads;
 }

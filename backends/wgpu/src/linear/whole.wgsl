@@ -3,8 +3,6 @@
 alias Total = i32;
 alias Totals = vec4<i32>;
 
-const STEPS: bool = false;
-
 fn step_ends(q: u32) -> bool {
     return false;
 }

@@ -9,6 +9,7 @@ use halite_kernels::{
     Checked,
     linear::HostWeights,
     mla::{MlaSpec, MlaWeights},
+    saved_weights,
 };
 
 /// Packed up-projections: a counted handle.
@@ -120,16 +121,6 @@ pub(super) fn save(stream: &mut WgpuStream, packed: &WgpuMlaPacked) -> Result<Ve
 
 /// Takes back what [`save`] gave.
 pub(super) fn restore(stream: &mut WgpuStream, spec: &MlaSpec, saved: &[u8]) -> Result<WgpuMlaPacked> {
-    let expected = header(spec);
-    let wrong = |expected: String, got: String| Error::Layout { operator: "mla", expected, got };
-    let Some(rest) = saved.strip_prefix(expected.as_bytes()) else {
-        let line = saved.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(&line[..line.len().min(expected.len() + 200)]).into_owned();
-        return Err(wrong(expected.trim_end().to_owned(), line));
-    };
     let len = elements(spec).iter().sum::<usize>() * stored(spec).size();
-    if rest.len() != len {
-        return Err(wrong(format!("{len} bytes after the header"), format!("{} bytes", rest.len())));
-    }
-    upload(stream, spec, rest)
+    upload(stream, spec, saved_weights("mla", &header(spec), len as u64, saved)?)
 }

@@ -44,6 +44,7 @@ impl WgpuRopePlan {
 
     /// Uploads `[tokens, 2, pairs]`.
     fn put(&mut self, stream: &mut WgpuStream, cos_sin: &[f32]) -> Result<()> {
+        self.tokens = 0;
         stream.stage(self.cos_sin.buffer(), self.cos_sin.offset(), bytemuck::cast_slice(cos_sin))?;
         self.tokens = cos_sin.len() / self.spec.rotary_dim;
         Ok(())

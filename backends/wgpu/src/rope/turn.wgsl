@@ -1,8 +1,8 @@
 // Pairs that turn: elements `i` and `i + pairs` of a head, or INTERLEAVED `2i` and `2i + 1`.
 
-// A product that no compiler fuses with the sum it goes into: `none` is 0.
+// No compiler may fuse a product with the sum it goes into.
 fn rounded(x: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(x) ^ im.none);
+    return alone(x, im.none);
 }
 
 // The two elements of a pair.

@@ -7,6 +7,7 @@ use crate::{
     operand::Operand,
     rows::Rows,
     stream::WgpuStream,
+    top_k::MAX_COLUMNS,
 };
 use halite_hal::{DType, Error, Result};
 use halite_kernels::{
@@ -19,9 +20,13 @@ static LOG_PROBS: Shader =
 
 pub(super) fn log_probs(device: &Wgpu, stream: &mut WgpuStream, args: &LogProbArgs<'_, Wgpu>) -> Result<()> {
     let rows = Rows::of(args.logits);
-    if rows.columns > MAX_VOCABULARY {
-        let (got, limit) = (rows.columns as u64, MAX_VOCABULARY as u64);
-        return Err(Error::Limit { operator: "sampling", argument: "vocabulary", got, limit });
+    let (argument, most) = match args.top {
+        Some(_) => ("vocabulary, with the highest", MAX_VOCABULARY.min(MAX_COLUMNS)),
+        None => ("vocabulary", MAX_VOCABULARY),
+    };
+    if rows.columns > most {
+        let (got, limit) = (rows.columns as u64, most as u64);
+        return Err(Error::Limit { operator: "sampling", argument, got, limit });
     }
     // The highest logits first, where their log-probabilities are due.
     let top = args.top.as_ref();

@@ -100,9 +100,11 @@ impl Sampling for Wgpu {
         step.checked_against("sampling", &plan.limits())?;
         let words = plan.table.begin();
         step.params.iter().for_each(|params| words.extend(parameters::row(params, None)));
+        plan.rows = 0;
+        plan.table.upload(stream)?;
         plan.drawn = step.params.iter().any(parameters::is_drawn);
         plan.rows = step.params.len();
-        plan.table.upload(stream)
+        Ok(())
     }
 
     fn sample(&self, stream: &mut WgpuStream, args: Checked<SamplingArgs<'_, Self>>) -> Result<()> {

@@ -76,10 +76,12 @@ impl WgpuVerifyPlan {
             }
         }
         words.extend_from_slice(step.cu_drafts);
+        (self.requests, self.drafts) = (0, 0);
+        self.table.upload(stream)?;
         self.requests = step.params.len();
         self.drafts = step.cu_drafts.last().map_or(0, |&drafts| drafts as usize);
         self.drawn = step.params.iter().any(parameters::is_drawn);
-        self.table.upload(stream)
+        Ok(())
     }
 }
 
