@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::command::Invocation;
 
-/// Folders of the root that hold no source, for checkouts without git.
+/// Folders that hold no source, for checkouts without git.
 const BUILD_OUTPUT: &[&str] = &["target", ".git", ".cache"];
 
 /// Paths below `root`, sorted, `/` between folders: what git tracks or would add, else every file.
@@ -50,7 +50,7 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) -> Result<()> {
         let kind = entry.file_type()?;
         if kind.is_file() {
             paths.push(format!("{prefix}{name}"));
-        } else if kind.is_dir() && !(prefix.is_empty() && BUILD_OUTPUT.contains(&name.as_str())) {
+        } else if kind.is_dir() && !BUILD_OUTPUT.contains(&name.as_str()) {
             walk(&entry.path(), &format!("{prefix}{name}/"), paths)?;
         }
     }

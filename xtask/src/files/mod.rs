@@ -63,6 +63,7 @@ fn survey(root: &Path, allowed: &[Allowed]) -> Result<Survey> {
     findings.extend(grid::gaps(root, &paths)?);
     for path in paths {
         let size = std::fs::metadata(root.join(&path)).with_context(|| path.clone())?.len();
+        findings.extend(rules::place(&path));
         findings.extend(rules::size(&path, size));
         if rules::is_source(&path) {
             sources.push((size, path.clone()));

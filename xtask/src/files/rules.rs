@@ -21,6 +21,13 @@ pub(super) fn is_source(path: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && SOURCES.contains(&extension))
 }
 
+/// What programs leave behind is committed nowhere.
+pub(super) fn place(path: &str) -> Option<Finding> {
+    let left = path.split('/').any(|folder| folder == "target");
+    let message = "build output: take it out (`git rm -r --cached`), and see .gitignore".to_owned();
+    left.then(|| Finding { path: path.to_owned(), line: None, message })
+}
+
 /// The limits on a file's size in bytes.
 pub(super) fn size(path: &str, size: u64) -> Option<Finding> {
     let message = if size > LARGEST_BLOB {
@@ -164,6 +171,12 @@ mod tests {
 
     fn lines(text: &str) -> Vec<usize> {
         rust("a.rs", text, LIST).findings.iter().filter_map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn build_output_is_found_in_any_folder() {
+        assert!(place("target/debug/a").is_some() && place("benches/target/criterion/a.json").is_some());
+        assert_eq!(place("docs/target.md"), None);
     }
 
     #[test]
