@@ -3,6 +3,7 @@
 //! A new task is one variant of [`Task`], one arm of [`run`] and one file beside this one.
 
 mod aarch64;
+mod bench_compare;
 mod built;
 mod command;
 mod compiled;
@@ -70,6 +71,18 @@ enum Task {
         #[arg(default_value = "")]
         only: String,
     },
+    /// Run the benchmarks and say which moved against benches/baseline.json; with nothing else running
+    BenchCompare {
+        /// Only those with this in their id (`linear/cpu`, `attention`)
+        #[arg(default_value = "cpu")]
+        filter: String,
+        /// Features of the benchmarks, one a backend
+        #[arg(long, default_value = "cpu")]
+        features: String,
+        /// Keep the times in benches/baseline.json instead
+        #[arg(long)]
+        save: bool,
+    },
     /// Fuzz everything that is read from strangers (see fuzz/README.md); needs a C++ compiler
     Fuzz {
         /// Which targets; all where none is named
@@ -111,6 +124,10 @@ fn run(task: Task) -> Result<bool> {
         }
         Task::Aarch64 => return aarch64::run(&workspace).map(|()| true),
         Task::Mutants { only } => return mutants::run(&workspace, &only),
+        Task::BenchCompare { filter, features, save } => {
+            let asked = bench_compare::Asked { filter: &filter, features: &features, save };
+            return bench_compare::run(&workspace, &asked).map(|()| true);
+        }
         Task::Fuzz { targets, minutes } => return fuzz::run(&workspace, &targets, minutes),
     };
     let outcomes = runner::run(&workspace, &table, &selection);
