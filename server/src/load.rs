@@ -15,24 +15,25 @@ pub(crate) struct OpenModel {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) file: Box<dyn ModelFile>,
+    device: Device,
 }
 
-/// Finds a model by name or path and opens its file.
+/// Opens the device that the arguments name, finds a model by name or path and opens its file. The device first: nobody
+/// fetches a model for one that is not there.
 pub(crate) fn open(name: &str, args: &LoadArgs, progress: &Progress) -> anyhow::Result<OpenModel> {
+    let device = args.device.open(&args.cache)?;
     let path = model_file::find(name, &args.cache, progress)?;
     tracing::info!(path = %path.display(), "opening the model");
     let file = halite_engine::model_file::open(&path)?;
-    Ok(OpenModel { name: name.to_owned(), path, file })
+    Ok(OpenModel { name: name.to_owned(), path, file, device })
 }
 
-/// Loads an open model onto the device that the arguments name.
+/// Loads an open model onto its device.
 pub(crate) fn load(
     model: &OpenModel,
-    args: &LoadArgs,
     options: &EngineOptions,
     progress: &Progress,
 ) -> anyhow::Result<Engine> {
-    let device = args.device.open(&args.cache)?;
     let started = Instant::now();
     let mut stage =
         progress.stage(&format!("loading {} as {}", model.name, options.weights), Unit::Bytes, None);
@@ -42,7 +43,7 @@ pub(crate) fn load(
         stage.set(loaded.done);
     };
     let file = &*model.file;
-    let engine = match &device {
+    let engine = match &model.device {
         Device::Cpu(device) => Engine::from_file(device.clone(), file, options, &mut show),
         #[cfg(feature = "wgpu")]
         Device::Wgpu(device) => Engine::from_file(device.clone(), file, options, &mut show),
@@ -50,7 +51,7 @@ pub(crate) fn load(
     let engine = engine.with_context(|| format!("cannot load {}", model.path.display()))?;
     drop(stage);
     #[cfg(feature = "wgpu")]
-    let engine = crate::warm_up::warmed_up(engine, &device, progress)?;
+    let engine = crate::warm_up::warmed_up(engine, &model.device, progress)?;
     let info = engine.describe();
     tracing::info!(
         seconds = started.elapsed().as_secs_f64(),

@@ -11,7 +11,11 @@ const MANY: usize = 64;
 /// Computes both kinds of steps that answers are made of, many rows and one, where the device compiles.
 pub(crate) fn warmed_up(mut engine: Engine, device: &Device, progress: &Progress) -> anyhow::Result<Engine> {
     let Device::Wgpu(device) = device else { return Ok(engine) };
-    let _stage = progress.stage("compiling kernels, which later starts need not", Unit::Runs, None);
+    let _stage = progress.stage(
+        "compiling kernels and trying them (kept for later starts, where the driver hands them over)",
+        Unit::Runs,
+        None,
+    );
     let info = engine.describe();
     let room = info.context.min(info.kv_blocks * info.block_size);
     for tokens in [MANY, 2] {

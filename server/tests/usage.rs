@@ -118,6 +118,8 @@ fn backends_that_are_not_built_in_say_so() {
     for device in ["cuda", "ascend"] {
         place.halite(&["run", "-m", &model, "--device", device, "A"]).failure(&[device, "--device cpu"]);
     }
+    // Before anything is looked for, or fetched.
+    place.halite(&["run", "-m", "no-such-model", "--device", "cuda", "A"]).failure(&["cuda", "--device cpu"]);
     #[cfg(not(feature = "wgpu"))]
     for device in ["wgpu", "wgpu:1"] {
         let parts = ["wgpu", "--features wgpu", "--device cpu"];
@@ -177,7 +179,7 @@ fn a_wrong_log_filter_is_named() {
 fn devices_lists_the_tiers_of_this_machine() {
     let place = Place::new();
     let text = place.halite(&["devices"]).success();
-    for word in ["cpu", "portable", "avx2", "avx-vnni", "avx512", "default", "not built into this program"] {
+    for word in ["cpu", "portable", "avx2", "avx-vnni", "avx512", "default", "planned"] {
         assert!(text.contains(word), "{word} in {text}");
     }
     let reports = json(&place.halite(&["devices", "--json"]).success());

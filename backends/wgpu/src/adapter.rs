@@ -132,8 +132,10 @@ pub(crate) fn choose(index: Option<usize>) -> Result<wgpu::Adapter> {
         }
     };
     if place >= found.len() {
-        let named =
-            found.iter().enumerate().map(|(index, adapter)| format!("{index} ({})", adapter.get_info().name));
+        let named = found
+            .iter()
+            .enumerate()
+            .map(|(index, adapter)| format!("wgpu:{index} ({})", adapter.get_info().name));
         let named = if found.is_empty() { "none".to_owned() } else { named.collect::<Vec<_>>().join(", ") };
         return Err(refused(format!("there is no adapter {place}; this machine has {named}")));
     }

@@ -11,7 +11,7 @@ use crate::{
     self_test,
     stream::WgpuStream,
 };
-use halite_hal::{Device, DeviceInfo, Error, HostBytes, Result};
+use halite_hal::{DType, Device, DeviceInfo, Error, HostBytes, Result, Tensor};
 use std::{fmt, path::PathBuf, sync::Arc};
 
 /// Bytes that are put together on the host, written or read back at once.
@@ -138,14 +138,30 @@ impl Wgpu {
         &self.0.read_backs
     }
 
-    /// Whether it computes on the CPU.
-    pub(crate) fn is_software(&self) -> bool {
+    /// Whether the adapter computes on the CPU.
+    pub fn is_software(&self) -> bool {
         self.0.info.device_type == wgpu::DeviceType::Cpu
     }
 
     /// The most bytes of a tensor that one dispatch reaches.
     pub(crate) fn largest_binding(&self) -> u64 {
         self.0.largest_binding
+    }
+
+    /// Room of a plan for so many elements, which dispatches will bind whole.
+    pub(crate) fn bindable(
+        &self,
+        operator: &'static str,
+        argument: &'static str,
+        dtype: DType,
+        dims: &[usize],
+    ) -> Result<Tensor<Self>> {
+        let elements = dims.iter().fold(1usize, |all, &dim| all.saturating_mul(dim));
+        let (got, limit) = (elements.saturating_mul(dtype.size()) as u64, self.largest_binding());
+        if got > limit {
+            return Err(Error::Limit { operator, argument, got, limit });
+        }
+        Tensor::new(self, dtype, dims)
     }
 
     pub(crate) fn pipeline(&self, launch: &Launch) -> Result<wgpu::ComputePipeline> {

@@ -41,7 +41,9 @@ impl Failure {
     /// The failure, once; of a lost device, every time.
     pub(crate) fn told(&self) -> Result<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = state.untold.take().or_else(|| state.lost.clone());
+        let untold = state.untold.take();
+        // Whatever else went wrong, it is the loss that has a way out.
+        let cause = state.lost.clone().or(untold);
         cause.map_or(Ok(()), |cause| Err(Error::Device { device: NAME.to_owned(), cause }))
     }
 }

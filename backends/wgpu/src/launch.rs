@@ -93,12 +93,15 @@ pub(crate) struct Launch {
     pub(crate) operands: Vec<Bound>,
     pub(crate) constants: Vec<(&'static str, Constant)>,
     pub(crate) numbers: Vec<(&'static str, Number)>,
+    /// Rounds that an invocation's loops take in all, at most.
+    pub(crate) rounds: usize,
     fault: Option<Error>,
 }
 
 impl Launch {
     pub(crate) fn new(shader: &'static Shader) -> Self {
-        Launch { shader, operands: Vec::new(), constants: Vec::new(), numbers: Vec::new(), fault: None }
+        let (operands, constants, numbers) = (Vec::new(), Vec::new(), Vec::new());
+        Launch { shader, operands, constants, numbers, rounds: 0, fault: None }
     }
 
     /// A tensor, or part of a buffer.
@@ -180,11 +183,21 @@ impl Launch {
         self
     }
 
+    /// So many more rounds that an invocation's loops take, at most: see [`SOFTWARE_ROUNDS`].
+    pub(crate) fn rounds(mut self, rounds: usize) -> Self {
+        self.rounds = self.rounds.saturating_add(rounds);
+        self
+    }
+
     /// What was wrong with the numbers.
     pub(crate) fn fault(&mut self) -> Result<()> {
         self.fault.take().map_or(Ok(()), Err)
     }
 }
+
+/// The rounds after which software adapters end all loops of an invocation, silently. Kernels whose loops go over what has
+/// no limit otherwise say how many they take, and are refused there; GPUs go on.
+pub(crate) const SOFTWARE_ROUNDS: usize = 65_535;
 
 /// The most workgroups along one dimension.
 pub(crate) const MAX_GROUPS: usize = 65_535;

@@ -114,7 +114,7 @@ impl LogitOps for Wgpu {
         let touched = max_history.saturating_add(max_biases).saturating_mul(TOUCHED);
         let row = PENALTIES + 1 + spec.mask_words();
         let words = max_rows.saturating_mul(row).saturating_add(touched);
-        let table = Table::new(self, words)?;
+        let table = Table::new(self, "logits", words)?;
         let (spec, capacity) = (spec.clone(), *capacity);
         Ok(WgpuLogitsPlan { spec, capacity, rows: 0, touched: 0, masked: 0, table, seen: Vec::new() })
     }

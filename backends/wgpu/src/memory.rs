@@ -146,6 +146,20 @@ impl Drop for Allocation {
 }
 
 impl WgpuBuffer {
+    /// Refuses memory of another device, which a driver would take for its own.
+    pub(crate) fn check_is_of(
+        &self,
+        memory: &Arc<Memory>,
+        operator: &'static str,
+        argument: &'static str,
+    ) -> Result<()> {
+        if Arc::ptr_eq(&self.0.memory, memory) {
+            return Ok(());
+        }
+        let expected = "memory of the stream's own device".to_owned();
+        Err(Error::Argument { operator, argument, expected, got: "memory of another".to_owned() })
+    }
+
     pub(crate) fn backing(&self) -> &Backing {
         &self.0.backing
     }

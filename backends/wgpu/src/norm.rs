@@ -51,6 +51,7 @@ impl Wgpu {
             _ => 0,
         };
         let ([x_outer, x_inner], residuals, sums) = (strides(Some(args.x)), strides(residual), strides(sum));
+        let columns = Rows::of(args.x).columns;
         let sum_type = match spec.dtype {
             DType::F16 => 1,
             DType::Bf16 => 2,
@@ -74,7 +75,9 @@ impl Wgpu {
             .size("weight_head", head(args.weight))
             .size("bias_head", head(args.bias))
             .float("eps", spec.eps)
-            .float("weight_offset", spec.weight_offset))
+            .float("weight_offset", spec.weight_offset)
+            // The row's moments take two passes.
+            .rounds(2 * quantize::row_rounds(columns, quantize::lanes(columns), 0) + 64))
     }
 
     /// Normed rows as floats, to `out` with these strides.
@@ -89,7 +92,8 @@ impl Wgpu {
         let launch = quantize::teams(self.normed_rows(Launch::new(&NORM), args)?, shape)
             .operand("out", Access::Out, out)
             .size("out_outer", outer)
-            .size("out_inner", inner);
+            .size("out_inner", inner)
+            .rounds(quantize::row_rounds(shape[2], quantize::lanes(shape[2]), 0));
         stream.launch(launch, quantize::grid(shape))
     }
 }

@@ -1,7 +1,10 @@
 //! Bytes on their way to the host, without a stall: the copy is queued, and only who wants the bytes waits.
 
-use crate::device::Wgpu;
-use halite_hal::{Pending, Result};
+use crate::{
+    device::{NAME, Wgpu},
+    failure::caught,
+};
+use halite_hal::{Error, Pending, Result};
 use std::{
     fmt,
     sync::{Mutex, PoisonError},
@@ -55,16 +58,18 @@ const KEPT: usize = 16;
 const LARGEST_KEPT: u64 = 1 << 20;
 
 impl ReadBacks {
-    pub(crate) fn take(&self, size: u64, device: &wgpu::Device) -> wgpu::Buffer {
+    pub(crate) fn take(&self, size: u64, device: &wgpu::Device) -> Result<wgpu::Buffer> {
         // In powers of two, so that sizes meet again.
-        let size = size.max(256).next_power_of_two();
+        let size = if size <= LARGEST_KEPT { size.max(256).next_power_of_two() } else { size };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = kept.iter().position(|buffer| buffer.size() == size) {
-            return kept.swap_remove(place);
+            return Ok(kept.swap_remove(place));
         }
         drop(kept);
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
+        let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        caught(device, || device.create_buffer(&descriptor))
+            .map_err(|_| Error::OutOfMemory { device: NAME.to_owned(), requested: size })
     }
 
     fn give_back(&self, buffer: wgpu::Buffer) {
@@ -72,5 +77,30 @@ impl ReadBacks {
         if kept.len() < KEPT && buffer.size() <= LARGEST_KEPT {
             kept.push(buffer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use halite_hal::{Device, Tensor};
+
+    #[test]
+    fn more_than_a_buffer_holds_is_refused_and_what_was_queued_before_is_done() -> Result<()> {
+        let Some(gpu) = testing::gpu("read-backs") else { return Ok(()) };
+        let mut stream = gpu.stream()?;
+        let x = Tensor::from_slice(&mut stream, &[1f32], &[1])?;
+        x.write(&mut stream, &[2f32])?;
+        let beyond = gpu.raw().limits().max_buffer_size + 4;
+        let refused = stream.read(x.buffer(), 0, beyond);
+        assert!(
+            matches!(refused, Err(Error::OutOfMemory { requested, .. }) if requested >= beyond),
+            "{refused:?}"
+        );
+        assert_eq!(x.to_vec::<f32>(&mut stream)?, [2.0]);
+        // A size of its own, not the next power of two.
+        assert_eq!(gpu.read_backs().take(LARGEST_KEPT + 4, gpu.raw())?.size(), LARGEST_KEPT + 4);
+        Ok(())
     }
 }

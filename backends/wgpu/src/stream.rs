@@ -3,7 +3,7 @@
 use crate::{
     copy,
     device::Wgpu,
-    launch::{Launch, MAX_GROUPS},
+    launch::{Launch, MAX_GROUPS, SOFTWARE_ROUNDS},
     memory::WgpuBuffer,
     operand::Operand,
     read_back::ReadBack,
@@ -56,6 +56,11 @@ impl WgpuStream {
         if groups.contains(&0) {
             return Ok(());
         }
+        if launch.rounds > SOFTWARE_ROUNDS && self.device.is_software() {
+            let argument = "rounds of a loop (software adapters end it early)";
+            let (got, limit) = (launch.rounds as u64, SOFTWARE_ROUNDS as u64);
+            return Err(Error::Limit { operator: name, argument, got, limit });
+        }
         if let Some(&beyond) = groups.iter().find(|&&groups| groups > MAX_GROUPS) {
             let (got, limit) = (beyond as u64, MAX_GROUPS as u64);
             return Err(Error::Limit { operator: name, argument: "workgroups", got, limit });
@@ -63,6 +68,7 @@ impl WgpuStream {
         let (mut windows, mut immediates) = (Vec::new(), Vec::new());
         for bound in &launch.operands {
             let Some(operand) = &bound.operand else { continue };
+            operand.buffer.check_is_of(self.device.memory(), name, bound.name)?;
             let (window, base) = operand.window(self.device.largest_binding(), name, bound.name)?;
             let unit = bound.access.unit(bound.dtype);
             if !base.is_multiple_of(unit) {
@@ -115,6 +121,7 @@ impl WgpuStream {
 
     /// Copies host bytes to device memory from byte `at` on, in order with the other work.
     pub(crate) fn stage(&mut self, to: &WgpuBuffer, at: u64, bytes: &[u8]) -> Result<()> {
+        to.check_is_of(self.device.memory(), "upload", "to")?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -146,8 +153,10 @@ impl WgpuStream {
 
     /// Starts reading bytes of a buffer, from a multiple of 4 on.
     pub(crate) fn read(&mut self, from: &WgpuBuffer, at: u64, len: u64) -> Result<ReadBack> {
+        from.check_is_of(self.device.memory(), "download", "from")?;
         let size = len.next_multiple_of(4);
-        let target = self.device.read_backs().take(size, self.device.raw());
+        // Before anything is queued for it: what was queued before is not lost with it.
+        let target = self.device.read_backs().take(size, self.device.raw())?;
         self.end_pass();
         if size > 0 {
             let source = &from.backing().buffer;

@@ -16,8 +16,8 @@ pub(crate) struct Table {
 
 impl Table {
     /// Room for so many words.
-    pub(crate) fn new(device: &Wgpu, words: usize) -> Result<Self> {
-        let tensor = Tensor::new(device, DType::I32, &[words])?;
+    pub(crate) fn new(device: &Wgpu, operator: &'static str, words: usize) -> Result<Self> {
+        let tensor = device.bindable(operator, "bytes of a step's tables", DType::I32, &[words])?;
         let mut host = Vec::new();
         let requested = 4 * words as u64;
         host.try_reserve_exact(words)

@@ -65,7 +65,7 @@ impl WgpuStream {
             usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        let target = device.read_backs().take(size, device.raw());
+        let target = device.read_backs().take(size, device.raw())?;
         self.encoder.resolve_query_set(&clock.queries, 0..queries, &resolved, 0);
         self.encoder.copy_buffer_to_buffer(&resolved, 0, &target, 0, size);
         let index = self.hand_over()?;

@@ -1,6 +1,8 @@
 //! Which hardware computes.
 
 use super::CacheArgs;
+#[cfg(feature = "wgpu")]
+use crate::progress;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use halite_cpu::{Cpu, Options, Tier};
@@ -98,7 +100,7 @@ impl DeviceArgs {
         match self.device {
             DeviceChoice::Cpu => self.cpu().map(Device::Cpu),
             DeviceChoice::Planned(name) => {
-                bail!("the backend `{name}` is not built into this program yet; use --device cpu")
+                bail!("the backend `{name}` is planned and has no code yet; use --device cpu or wgpu")
             }
             DeviceChoice::Wgpu(_) if self.threads.is_some() || self.tier != TierChoice::Auto => {
                 bail!("--threads and --tier are about the CPU: leave them out, or use --device cpu")
@@ -136,6 +138,10 @@ fn wgpu(adapter: Option<usize>, cache: &CacheArgs) -> anyhow::Result<Device> {
         options = options.pipeline_cache(cache.folder().join("pipelines"));
     }
     let device = Wgpu::new(options).context("cannot use the GPU; `halite devices` lists what there is")?;
+    if device.is_software() {
+        let name = halite_hal::Device::info(&device).name;
+        progress::line(&format!("note: {name} computes on the CPU, where --device cpu is faster"));
+    }
     Ok(Device::Wgpu(device))
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn execute(args: &BenchModelArgs, progress: &Progress) -> anyhow::Res
     options = options.context(context).kv(kv).max_batch_tokens(rows);
     let model = load::open(&args.model, &args.load, progress)?;
     let asked = || format!("--prompt {prompt} and --generate {generate} need a context of {context} tokens");
-    let mut engine = load::load(&model, &args.load, &options, progress).with_context(asked)?;
+    let mut engine = load::load(&model, &options, progress).with_context(asked)?;
 
     let prompts = prompts(batch, prompt, engine.describe().vocabulary);
     let (mut prefill, mut decode) = (Vec::new(), Vec::new());

@@ -39,7 +39,7 @@ pub(crate) struct ChatArgs {
 pub(crate) fn execute(args: &ChatArgs, progress: &Progress) -> anyhow::Result<ExitCode> {
     let sampling = args.answer.sampling.params()?;
     let model = load::open(&args.model, &args.load, progress)?;
-    let engine = load::load(&model, &args.load, &args.answer.options(&args.load), progress)?;
+    let engine = load::load(&model, &args.answer.options(&args.load), progress)?;
     if !engine.has_chat_template() {
         bail!("{}; use `halite run --raw` with this model", EngineError::NoChatTemplate);
     }

@@ -24,7 +24,6 @@ pub(crate) struct DevicesArgs {
 struct Report {
     backend: &'static str,
     built: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     devices: Vec<Found>,
 }
 
@@ -118,9 +117,13 @@ fn text(reports: &[Report]) -> Result<String, std::fmt::Error> {
             (false, "wgpu") => {
                 writeln!(text, "{backend:<8}not built into this program: build it with --features wgpu")?
             }
-            (false, _) => writeln!(text, "{backend:<8}not built into this program")?,
+            (false, _) => writeln!(text, "{backend:<8}planned, no code yet")?,
             (true, _) if devices.is_empty() => {
-                writeln!(text, "{backend:<8}no adapter with Vulkan, Metal or Direct3D 12 was found")?;
+                writeln!(
+                    text,
+                    "{backend:<8}no adapter with Vulkan, Metal or Direct3D 12 was found: install the GPU's driver, or \
+                     Mesa's Vulkan drivers for one that computes on the CPU (Debian: mesa-vulkan-drivers)"
+                )?;
             }
             _ => {}
         }

@@ -86,7 +86,7 @@ pub(crate) fn execute(args: &PerplexityArgs, progress: &Progress) -> anyhow::Res
         .kv(KvCapacity::Tokens(context))
         .max_sequences(1)
         .prefix_reuse(PrefixReuse::Off);
-    let mut engine = load::load(&model, &args.load, &options, progress)?;
+    let mut engine = load::load(&model, &options, progress)?;
 
     let mut stage = progress.stage("scoring", Unit::Lines, Some(lines.len() as u64));
     let mut scored = Vec::with_capacity(lines.len());

@@ -53,7 +53,7 @@ pub(crate) fn execute(args: &RunArgs, progress: &Progress) -> anyhow::Result<Exi
     let sampling = args.answer.sampling.params()?;
     let max_tokens = args.answer.max_tokens(MAX_TOKENS);
     let model = load::open(&args.model, &args.load, progress)?;
-    let mut engine = load::load(&model, &args.load, &args.answer.options(&args.load), progress)?;
+    let mut engine = load::load(&model, &args.answer.options(&args.load), progress)?;
 
     let tokens =
         if args.raw { engine.prompt(&prompt)? } else { chat(&engine, &prompt, args.system.as_deref())? };

@@ -122,7 +122,7 @@ pub(crate) fn execute(args: &ServeArgs, progress: &Progress) -> anyhow::Result<(
     let mut server = Server::bind(&args.host, args.port, serving)
         .with_context(|| format!("cannot listen on {}, port {}", args.host, args.port))?;
     let model = load::open(&args.model, &args.load, progress)?;
-    let engine = load::load(&model, &args.load, &options, progress)?;
+    let engine = load::load(&model, &options, progress)?;
     let place = Place(engine.describe()).to_string();
     let has_template = engine.has_chat_template();
     let context = engine.describe().context;

@@ -24,7 +24,7 @@ impl Shape {
         let group = spec.group().max(1);
         // Heads in tiles of about the same size, and as many tokens as there is room for beside them.
         let heads = group.div_ceil(group.div_ceil(rows));
-        let tokens = (rows / heads).min(longest.next_power_of_two()).max(1);
+        let tokens = (rows / heads).min(longest.min(MAX_ROWS).next_power_of_two()).max(1);
         Some(Shape { tokens, heads })
     }
 

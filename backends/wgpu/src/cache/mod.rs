@@ -24,6 +24,8 @@ use layer::{Kind, Layer};
 use std::sync::Arc;
 use write::Place;
 
+/// The most layers: each has allocations of its own.
+const MAX_LAYERS: usize = 4096;
 /// The longest key or value that a workgroup writes.
 const MAX_DIM: usize = 1 << 16;
 
@@ -108,6 +110,7 @@ impl KvCacheOps for Wgpu {
         // Each piece is smaller than the whole, so all fit if it does.
         spec.cache_bytes(blocks)?;
         let limits = [
+            ("layers", spec.layers, MAX_LAYERS),
             ("head_dim", spec.head_dim, MAX_DIM),
             ("value_head_dim", spec.value_head_dim, MAX_DIM),
             // Tables of slots are I32.

@@ -20,7 +20,7 @@ pub struct WgpuSlots {
 
 impl WgpuSlots {
     pub(super) fn new(device: &Wgpu, cache: &WgpuKvCache, max_tokens: usize) -> Result<Self> {
-        let table = Tensor::new(device, DType::I32, &[max_tokens])?;
+        let table = device.bindable("cache", "bytes of slots", DType::I32, &[max_tokens])?;
         Ok(WgpuSlots { max_tokens, cache_slots: cache.slots(), tokens: 0, table })
     }
 

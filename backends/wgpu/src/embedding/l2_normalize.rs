@@ -28,6 +28,7 @@ pub(super) fn rows(stream: &mut WgpuStream, args: &L2NormalizeArgs<'_, Wgpu>) ->
         .size("columns", x.columns)
         .size("x_stride", x.outer_stride)
         .size("out_stride", out.outer_stride)
-        .float("eps", args.spec.eps);
+        .float("eps", args.spec.eps)
+        .rounds(3 * x.columns.div_ceil(256) + 16);
     stream.launch(launch, spread(if x.columns == 0 { 0 } else { x.outer }))
 }

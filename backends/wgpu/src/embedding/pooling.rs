@@ -51,7 +51,12 @@ impl WgpuPoolingPlan {
             let (got, limit) = (max_tokens as u64, MAX_TOKENS as u64);
             return Err(Error::Limit { operator: "pool", argument: "max_tokens", got, limit });
         }
-        let starts = Tensor::new(device, DType::I32, &[max_sequences.saturating_add(1)])?;
+        let starts = device.bindable(
+            "pool",
+            "bytes of sequences' ends",
+            DType::I32,
+            &[max_sequences.saturating_add(1)],
+        )?;
         Ok(WgpuPoolingPlan { spec: spec.clone(), max_sequences, max_tokens, sequences: 0, tokens: 0, starts })
     }
 

@@ -73,7 +73,7 @@ impl Lora for Wgpu {
 
     fn lora_plan(&self, spec: &LoraSpec, max_rows: usize) -> Result<WgpuLoraPlan> {
         spec.check()?;
-        let table = Tensor::new(self, DType::I32, &[2, max_rows])?;
+        let table = self.bindable("lora", "bytes of sorted rows", DType::I32, &[2, max_rows])?;
         Ok(WgpuLoraPlan { spec: spec.clone(), max_rows, rows: 0, sorted: Sorted::default(), table })
     }
 

@@ -27,8 +27,8 @@ use halite_kernels::{
 };
 use product::{After, Input, Matrix, Product};
 
-/// Software adapters end all loops of an invocation, silently, after 65,535 rounds in total.
-const MAX_IN_FEATURES: usize = 393_216;
+/// Software adapters end all loops of an invocation, silently, after 65,535 rounds in total: six for 32 floats.
+const MAX_IN_FEATURES: usize = 348_160;
 /// The same, for columns in float.
 const MAX_OUTLIERS: usize = 131_072;
 

@@ -100,7 +100,9 @@ impl HeadProducts {
             .size("x_token", x.token)
             .size("x_head", x.head)
             .size("out_token", out.token)
-            .size("out_head", out.head);
+            .size("out_head", out.head)
+            // CHUNK elements at a time: brought by 128 invocations, then summed one by one.
+            .rounds(k.saturating_add(k.div_ceil(256).saturating_mul(3 + 2 * together)));
         stream.launch(launch, spread(tokens.div_ceil(together) * heads * (n + carried).div_ceil(128)))
     }
 }

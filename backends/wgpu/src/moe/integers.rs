@@ -6,7 +6,7 @@ use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
     operand::Operand,
-    quantize::{Call, PREPARE, ROWS, STEPS, TEAM, integers, prepare, teams},
+    quantize::{Call, PREPARE, ROWS, STEPS, TEAM, integers, prepare, rows_walked, teams},
     rows::Rows,
     stream::WgpuStream,
     support::unsupported,
@@ -65,7 +65,9 @@ pub(super) fn quantize(
             .operand("scales", Access::Out, Operand::tensor(scales))
             .maybe("zeros", Access::Out, DType::I32, zero_points.as_ref())
             .flag("ASYMMETRIC", spec.output.has_zero_points())
-            .flag("UNSIGNED", spec.output.dtype() == DType::U8);
+            .flag("UNSIGNED", spec.output.dtype() == DType::U8)
+            // All rows may be one expert's.
+            .rounds(rows_walked(shape[0], shape[2], kept_columns));
         stream.launch(launch, spread(experts))?;
         given.scales = ScaleSource::Static;
     }

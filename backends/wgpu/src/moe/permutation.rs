@@ -86,7 +86,8 @@ pub(super) fn dispatch(stream: &mut WgpuStream, args: &DispatchArgs<'_, Wgpu>) -
         .size("ids_stride", ids.outer_stride)
         .size("places_stride", places.outer_stride)
         .size("first", args.local.first)
-        .size("count", args.local.count);
+        .size("count", args.local.count)
+        .rounds(2 * (ids.outer * ids.columns).div_ceil(256) + 8);
     // One more has the slots of experts that are elsewhere.
     stream.launch(launch, spread(args.local.count + 1))?;
 

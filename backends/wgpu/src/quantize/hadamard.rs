@@ -37,6 +37,8 @@ pub(super) fn rotate(
         .size("block", block)
         .size("x_stride", x.stride)
         .size("out_stride", out.stride)
-        .float("factor", 1.0 / (block as f32).sqrt());
+        .float("factor", 1.0 / (block as f32).sqrt())
+        // Each of four elements is made of one of every part, and four pairs a step are joined.
+        .rounds(4 * block.div_ceil(HELD) + 64);
     stream.launch(launch, spread((rows * columns).div_ceil(HELD)))
 }

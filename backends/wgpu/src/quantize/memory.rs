@@ -80,7 +80,10 @@ fn in_order(stream: &mut WgpuStream, call: &Call<'_>, x: Operand, rows: Rows, ro
             ranges.clone(),
         );
         let teams = 256 / rows::lanes(rows.columns);
-        stream.launch(launch, [rows.count().div_ceil(teams).clamp(1, RANGES), 1, 1])?;
+        let groups = rows.count().div_ceil(teams).clamp(1, RANGES);
+        let aside = call.out.outliers.map_or(0, |outliers| outliers.columns.shape().elements());
+        let walked = rows::rows_walked(rows.count().div_ceil(groups), rows.columns, aside);
+        stream.launch(launch.rounds(walked), [groups, 1, 1])?;
     }
     rows::integers(stream, source(&QUANTIZE), call, ranges)
 }

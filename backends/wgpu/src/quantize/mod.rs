@@ -11,7 +11,9 @@ mod memory;
 mod rows;
 
 pub(crate) use fused::{by_floats, fused_supports, fused_workspace, in_one};
-pub(crate) use rows::{Call, PREPARE, ROWS, STEPS, TEAM, grid, integers, prepare, teams};
+pub(crate) use rows::{
+    Call, PREPARE, ROWS, STEPS, TEAM, grid, integers, lanes, prepare, row_rounds, rows_walked, teams,
+};
 
 use crate::{device::Wgpu, operand::Operand, rows::Rows, stream::WgpuStream, support::float_only};
 use hadamard::Lines;

@@ -65,6 +65,18 @@ pub(crate) fn teams(launch: Launch, [outer, inner, columns]: [usize; 3]) -> Laun
         .size("columns", columns)
 }
 
+/// Rounds of loops over a row's columns, where `aside` of them are set aside: each column is looked for among them.
+pub(crate) fn row_rounds(columns: usize, lanes: usize, aside: usize) -> usize {
+    let look = if aside > 0 { 4 * (2 + aside.ilog2() as usize) } else { 0 };
+    columns.div_ceil(4 * lanes).saturating_mul(1 + look)
+}
+
+/// Rounds of a workgroup that walks so many rows.
+pub(crate) fn rows_walked(rows: usize, columns: usize, aside: usize) -> usize {
+    let lanes = lanes(columns);
+    rows.div_ceil(256 / lanes).saturating_mul(1 + row_rounds(columns, lanes, aside))
+}
+
 /// A grid of a team a row.
 pub(crate) fn grid([outer, inner, columns]: [usize; 3]) -> [usize; 3] {
     spread((outer * inner).div_ceil(256 / lanes(columns)))
@@ -129,6 +141,12 @@ pub(crate) fn integers(
         .size("zeros_inner", zeros_inner)
         .size("kept_outer", kept.map_or(0, |kept| kept.outer_stride))
         .size("kept_inner", kept.map_or(0, |kept| kept.inner_stride));
+    // A team's groups, one after another: their range, what the team makes of it, and their integers; then the columns that
+    // are set aside.
+    let aside = out.outliers.map_or(0, |outliers| outliers.columns.shape().elements());
+    let turns = groups.div_ceil(lanes(columns) / group_lanes);
+    let turn = 2 * row_rounds(group, group_lanes, aside) + 10;
+    let launch = launch.rounds(turns.saturating_mul(turn) + aside.div_ceil(lanes(columns)) + 32);
     let groups = grid([outer, inner, columns]);
     // One scale of no rows is written all the same.
     stream.launch(launch, if scales == Scales::Found { groups.map(|groups| groups.max(1)) } else { groups })

@@ -91,7 +91,8 @@ impl Rope for Wgpu {
     fn rope_plan(&self, spec: &RopeSpec, max_tokens: usize) -> Result<WgpuRopePlan> {
         spec.check()?;
         self.rope_supports(spec).require("rope", self, spec)?;
-        let cos_sin = Tensor::new(self, DType::F32, &[max_tokens, spec.rotary_dim])?;
+        let cos_sin =
+            self.bindable("rope", "bytes of cosines and sines", DType::F32, &[max_tokens, spec.rotary_dim])?;
         Ok(WgpuRopePlan { spec: spec.clone(), max_tokens, tokens: 0, turns: Turns::new(spec), cos_sin })
     }
 

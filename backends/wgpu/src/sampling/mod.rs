@@ -86,7 +86,7 @@ impl Sampling for Wgpu {
 
     fn sampling_plan(&self, spec: &SamplingSpec, max_rows: usize) -> Result<WgpuSamplingPlan> {
         require(self, spec)?;
-        let table = Table::new(self, max_rows.saturating_mul(ROW_WORDS))?;
+        let table = Table::new(self, "sampling", max_rows.saturating_mul(ROW_WORDS))?;
         let parts = Parts::new(self, spec.vocabulary, max_rows)?;
         Ok(WgpuSamplingPlan { spec: spec.clone(), max_rows, rows: 0, drawn: false, table, parts })
     }

@@ -49,7 +49,7 @@ impl Parts {
     pub(super) fn new(device: &Wgpu, vocabulary: usize, rows: usize) -> Result<Self> {
         let size = part_of(vocabulary);
         let count = vocabulary.div_ceil(size);
-        let words = |words| Tensor::new(device, DType::I32, &[rows, words]);
+        let words = |words| device.bindable("sampling", "bytes of candidates", DType::I32, &[rows, words]);
         let found = if count > 1 {
             Some(Found { firsts: words(2 * count)?, lists: words(1 + 3 * count + 2 * LISTED)? })
         } else {

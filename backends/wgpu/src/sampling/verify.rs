@@ -54,9 +54,9 @@ impl WgpuVerifyPlan {
             requests: 0,
             drafts: 0,
             drawn: false,
-            table: Table::new(device, words)?,
+            table: Table::new(device, "sampling", words)?,
             parts: Parts::new(device, spec.vocabulary, rows)?,
-            tokens: Tensor::new(device, DType::I32, &[rows])?,
+            tokens: device.bindable("sampling", "bytes of tokens", DType::I32, &[rows])?,
         })
     }
 
@@ -131,6 +131,8 @@ pub(super) fn verify(stream: &mut WgpuStream, args: &VerifyArgs<'_, Wgpu>) -> Re
         .output("next", args.next)
         .flag("DRAWN", q.is_some())
         .size("requests", plan.requests)
-        .size("cu_drafts", rows * ROW_WORDS);
+        .size("cu_drafts", rows * ROW_WORDS)
+        // All drafts may be one request's.
+        .rounds(plan.drafts);
     stream.launch(launch, spread(plan.requests.div_ceil(64)))
 }
