@@ -59,9 +59,15 @@ impl Layer {
         let scales = blocks * Kind::ValueScales.bytes(spec);
         let scales = if scales > 0 { value_scales(spec, blocks) + scales } else { 0 };
         Ok(Layer {
-            keys: alloc("bytes of a layer's keys", blocks * Kind::Keys.bytes(spec))?,
-            values: alloc("bytes of a layer's values", blocks * Kind::Values.bytes(spec))?,
-            scales: alloc("bytes of a layer's scales", scales)?,
+            keys: alloc(
+                "bytes of a layer's keys (bound at once: fewer tokens, or INT8)",
+                blocks * Kind::Keys.bytes(spec),
+            )?,
+            values: alloc(
+                "bytes of a layer's values (bound at once: fewer tokens, or INT8)",
+                blocks * Kind::Values.bytes(spec),
+            )?,
+            scales: alloc("bytes of a layer's scales (bound at once: fewer tokens)", scales)?,
         })
     }
 
