@@ -16,6 +16,9 @@ pub(crate) struct Shader {
     pub(crate) source: &'static [&'static str],
 }
 
+/// `sum_of_lanes`, for shaders of several families; they say how many LANES they have.
+pub(crate) const LANES_SUM: &str = include_str!("lanes_sum.wgsl");
+
 /// How a shader sees an operand `x`. Indices count from the tensor's first element; strides are the caller's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {

@@ -180,3 +180,30 @@ fn nearer(q: u32, a: vec2<u32>) -> u32 {
     let dense = select(2, 4, mantissas.z == 0x800000u);
     return q + u32(2 * rest > divisor) - u32(dense * rest < -divisor);
 }
+
+// The four halves of two words; widening is exact.
+fn four_halves(words: vec2<u32>, bf16: bool) -> vec4<f32> {
+    if bf16 {
+        return bitcast<vec4<f32>>(vec4(words.x << 16u, words.x & 0xffff0000u, words.y << 16u, words.y & 0xffff0000u));
+    }
+    return vec4(
+        f16_decode(words.x & 0xffffu), f16_decode(words.x >> 16u), f16_decode(words.y & 0xffffu), f16_decode(words.y >> 16u)
+    );
+}
+
+// Two numbers as the halves of a word, each rounded to nearest even.
+fn half_word(pair: vec2<f32>, bf16: bool) -> u32 {
+    if bf16 {
+        return bf16_encode(pair.x) | (bf16_encode(pair.y) << 16u);
+    }
+    return f16_encode(pair.x) | (f16_encode(pair.y) << 16u);
+}
+
+// The scale of whole numbers up to `steps` for numbers of which the greatest magnitude has these bits; NaN where that is
+// not finite.
+fn scale_of_greatest(most: u32, steps: f32) -> f32 {
+    if most >= 0x7f800000u {
+        return not_a_number();
+    }
+    return max(divide(bitcast<f32>(most), steps), 0x1p-126f);
+}

@@ -78,33 +78,33 @@ impl Product for Scaled<'_> {
         let (rows, panel) = (tile.rows.len(), tile.panels.start);
         let (first, a_scale) = (tile.rows.start, self.a_scale);
         let w_scale = self.sums.channels(panel).map(|channels| &self.w_scale[channels]);
-        let mut exact = [[[0; LANES]; 2]; TILE];
-        let sums = &mut sums[..rows];
         if let RowScales::PerGroup { size, .. } = a_scale {
+            let mut exact = [[[0; LANES]; 2]; TILE];
+            let sums = &mut sums[..rows];
             for (group, columns) in self.sums.groups(size).enumerate() {
                 self.sums.partial_tile(isa, columns, group, tile, &mut exact);
                 isa.call(AddGroup { sums: &exact, a_scale, first, group, to: sums });
             }
             isa.call(ScaleChannels { w_scale, sums });
         } else {
-            self.sums.tile(isa, tile, &mut exact);
-            isa.call(Scale { sums: &exact, a_scale, first, w_scale, to: sums });
+            // In place: with K of some hundreds, a second array of sums would cost as much as a tenth of the products.
+            self.sums.tile(isa, tile, bytemuck::cast_mut(sums));
+            isa.call(Scale { a_scale, first, w_scale, sums: &mut sums[..rows] });
         }
         if let Some(outliers) = &self.outliers {
-            isa.call(outliers.add(first, panel, sums));
+            isa.call(outliers.add(first, panel, &mut sums[..rows]));
         }
     }
 }
 
-/// Scales the sums of a tile.
+/// Scales the sums of a tile, which are integers before.
 struct Scale<'a> {
-    sums: &'a [RowSums<i32>],
     a_scale: RowScales<'a>,
     /// The first row.
     first: usize,
     /// Of the channels of each vector.
     w_scale: [&'a [f32]; 2],
-    to: &'a mut [RowSums<f32>],
+    sums: &'a mut [RowSums<f32>],
 }
 
 impl Kernel for Scale<'_> {
@@ -113,11 +113,11 @@ impl Kernel for Scale<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let w_scale = [isa.load_partial(self.w_scale[0]), isa.load_partial(self.w_scale[1])];
-        for (row, (to, sums)) in self.to.iter_mut().zip(self.sums).enumerate() {
+        for (row, sums) in self.sums.iter_mut().enumerate() {
             let a_scale = isa.splat(self.a_scale.at(self.first + row, 0));
-            for ((sums, to), w_scale) in sums.iter().zip(to).zip(w_scale) {
-                let sums = isa.to_f32(isa.load_i32(sums));
-                isa.store(isa.mul(isa.mul(sums, w_scale), a_scale), to);
+            for (sums, w_scale) in sums.iter_mut().zip(w_scale) {
+                let exact = isa.to_f32(isa.load_i32(bytemuck::cast_ref(sums)));
+                isa.store(isa.mul(isa.mul(exact, w_scale), a_scale), sums);
             }
         }
     }

@@ -22,12 +22,8 @@ fn load_queries(rows: Rows, lane: u32) {
             most = max(most, lanes[r * ROW_LANES + i]);
         }
         let finite = most < 0x7f800000u;
-        var scale = not_a_number();
-        var inverse = 0.0f;
-        if finite {
-            scale = max(divide(bitcast<f32>(most), 127.0f), 0x1p-126f);
-            inverse = divide(1.0f, scale);
-        }
+        let scale = scale_of_greatest(most, 127.0f);
+        let inverse = divide(1.0f, scale);
         for (var quad = first; quad < quads; quad += ROW_LANES) {
             var whole = vec4<i32>();
             if finite {

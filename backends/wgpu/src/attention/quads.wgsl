@@ -17,18 +17,8 @@ fn widened(word: vec4<u32>, i: u32) -> vec4<f32> {
         case F32: {
             return bitcast<vec4<f32>>(word);
         }
-        case F16: {
-            let pair = select(word.zw, word.xy, i == 0u);
-            return vec4(
-                f16_decode(pair.x & 0xffffu),
-                f16_decode(pair.x >> 16u),
-                f16_decode(pair.y & 0xffffu),
-                f16_decode(pair.y >> 16u),
-            );
-        }
-        case BF16: {
-            let pair = select(word.zw, word.xy, i == 0u);
-            return bitcast<vec4<f32>>(vec4(pair.x << 16u, pair.x & 0xffff0000u, pair.y << 16u, pair.y & 0xffff0000u));
+        case F16, BF16: {
+            return four_halves(select(word.zw, word.xy, i == 0u), FORMAT == BF16);
         }
         default: {
             return vec4<f32>(unpack4xI8(word[i]));

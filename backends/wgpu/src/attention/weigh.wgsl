@@ -73,12 +73,8 @@ fn weigh_in_8_bits(lane: u32) {
             most = max(most, lanes[r * ROW_LANES + i]);
         }
         let finite = most < 0x7f800000u;
-        var scale = not_a_number();
-        var inverse = 0.0f;
-        if finite {
-            scale = max(divide(bitcast<f32>(most), 255.0f), 0x1p-126f);
-            inverse = divide(1.0f, scale);
-        }
+        let scale = scale_of_greatest(most, 255.0f);
+        let inverse = divide(1.0f, scale);
         for (var j = first; j < plan.part; j += ROW_LANES) {
             let bits = scores[r * plan.part + j];
             if bits != UNSEEN {

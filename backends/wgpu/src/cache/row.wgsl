@@ -45,14 +45,6 @@ fn greatest(kind: u32, token: u32, head: u32, dim: u32, lane: u32) -> u32 {
     return atomicLoad(&largest);
 }
 
-// The scale of a row whose greatest magnitude has these bits.
-fn int8_scale(most: u32) -> f32 {
-    if most >= 0x7f800000u {
-        return not_a_number();
-    }
-    return max(divide(bitcast<f32>(most), 127.0f), 0x1p-126f);
-}
-
 fn int8_encode(x: f32, inverse: f32) -> u32 {
     let bits = bitcast<u32>(x);
     var steps = x * inverse;
@@ -72,7 +64,7 @@ fn write_row(kind: u32, token: u32, head: u32, lane: u32) {
     if FORMAT == INT8 {
         let most = greatest(kind, token, head, dim, lane);
         zeros = most >= 0x7f800000u;
-        scale = int8_scale(most);
+        scale = scale_of_greatest(most, 127.0f);
         inverse = divide(1.0f, scale);
     }
     let slot = slots(token);

@@ -2,7 +2,7 @@
 
 use crate::{
     device::Wgpu,
-    launch::{Launch, Shader, spread},
+    launch::{LANES_SUM, Launch, Shader, spread},
     rows::Rows,
     stream::WgpuStream,
     support::float_only,
@@ -13,7 +13,8 @@ use halite_kernels::{
     embedding::{L2NormalizeArgs, L2NormalizeSpec},
 };
 
-static L2_NORMALIZE: Shader = Shader { name: "l2_normalize", source: &[include_str!("l2_normalize.wgsl")] };
+static L2_NORMALIZE: Shader =
+    Shader { name: "l2_normalize", source: &[LANES_SUM, include_str!("l2_normalize.wgsl")] };
 
 pub(super) fn supports(spec: &L2NormalizeSpec) -> Support {
     float_only(spec.dtype)

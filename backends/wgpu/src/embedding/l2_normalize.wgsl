@@ -1,7 +1,7 @@
 // A workgroup a row. The sum of squares is one of 256 chains of columns 256 apart, added up by halves: whatever the batch.
 
 var<workgroup> largest: atomic<u32>;
-var<workgroup> sums: array<f32, 256>;
+const LANES: u32 = 256u;
 
 // √v: WGSL's own may be some ULP off.
 fn root(v: f32) -> f32 {
@@ -43,15 +43,7 @@ fn main(
         let part = x(start + column) * shrink;
         sum = fma(part, part, sum);
     }
-    sums[lane] = sum;
-    for (var half = 128u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if lane < half {
-            sums[lane] += sums[lane + half];
-        }
-    }
-    workgroupBarrier();
-    let inverse = divide(1.0f, max(root(sums[0]), im.eps * shrink));
+    let inverse = divide(1.0f, max(root(sum_of_lanes(lane, sum)), im.eps * shrink));
     for (var column = lane; column < im.columns; column += 256u) {
         let value = x(start + column);
         var y = value * inverse * shrink;

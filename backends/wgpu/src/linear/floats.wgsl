@@ -12,16 +12,6 @@ struct Pair {
     second: Quad,
 }
 
-// Four halves: widening is exact.
-fn widened(bits: vec2<u32>, bf16: bool) -> Quad {
-    if bf16 {
-        return bitcast<Quad>(vec4(bits.x << 16u, bits.x & 0xffff0000u, bits.y << 16u, bits.y & 0xffff0000u));
-    }
-    return Quad(
-        f16_decode(bits.x & 0xffffu), f16_decode(bits.x >> 16u), f16_decode(bits.y & 0xffffu), f16_decode(bits.y >> 16u)
-    );
-}
-
 fn add(sum: Sum, a: Quad, b: Quad) -> Sum {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }

@@ -14,10 +14,11 @@ mod packed;
 pub(crate) mod product;
 mod segments;
 mod shaders;
+mod successive;
 
 pub use lora::WgpuLoraPlan;
-pub(crate) use packed::Successive;
 pub use packed::WgpuPacked;
+pub(crate) use successive::Successive;
 
 use crate::{activation, device::Wgpu, stream::WgpuStream};
 use halite_hal::Result;

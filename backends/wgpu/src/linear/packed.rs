@@ -1,12 +1,11 @@
 //! Weights packed for this backend: made, saved and restored.
 
 use super::{
-    layout::{Layout, PANEL, UNIT, panels, panels_a_result},
+    layout::{Layout, PANEL, panels, panels_a_result},
     pack::Packer,
 };
 use crate::{
     device::{CHUNK, Wgpu},
-    launch::MAX_GROUPS,
     memory::WgpuBuffer,
     operand::Operand,
     stream::WgpuStream,
@@ -59,7 +58,7 @@ impl WgpuPacked {
     }
 
     /// The buffer that it lies in, and where, in bytes; none where it is in pieces.
-    fn place(&self) -> Option<(u64, u64)> {
+    pub(super) fn place(&self) -> Option<(u64, u64)> {
         match self.pieces() {
             [Piece { buffer, .. }] => Some((buffer.backing().id, buffer.start())),
             _ => None,
@@ -69,36 +68,6 @@ impl WgpuPacked {
     /// Keeps its memory for what is queued, whose operands are another's.
     pub(crate) fn hold(&self, stream: &mut WgpuStream) {
         self.pieces().iter().for_each(|piece| stream.hold(&piece.buffer));
-    }
-}
-
-/// Groups whose weights one kernel reaches: they lie in one buffer, evenly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Successive {
-    pub(crate) count: usize,
-    /// Units from one's weights to the next's.
-    pub(crate) apart: usize,
-}
-
-impl Successive {
-    pub(crate) const ONE: Successive = Successive { count: 1, apart: 0 };
-
-    /// As many as there are from the first on.
-    pub(crate) fn of(weights: &[WgpuPacked]) -> Self {
-        let places: Vec<_> = weights.iter().map_while(WgpuPacked::place).take(MAX_GROUPS).collect();
-        Self::of_places(&places)
-    }
-
-    /// The same of a buffer's number and a place in it, in bytes, of each.
-    fn of_places(places: &[(u64, u64)]) -> Self {
-        let [(buffer, first), (_, second), ..] = *places else { return Self::ONE };
-        let apart = second.saturating_sub(first);
-        let there =
-            (0u64..).zip(places).take_while(|&(member, &place)| place == (buffer, first + member * apart));
-        match there.count() {
-            count @ 2.. if apart > 0 => Successive { count, apart: apart as usize / UNIT },
-            _ => Self::ONE,
-        }
     }
 }
 
@@ -210,24 +179,4 @@ pub(super) fn save(stream: &mut WgpuStream, packed: &WgpuPacked) -> Result<Vec<u
         }
     }
     Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_that_lie_evenly_in_a_buffer_are_successive() {
-        let of = |places: &[(u64, u64)]| {
-            let Successive { count, apart } = Successive::of_places(places);
-            (count, apart)
-        };
-        assert_eq!(of(&[]), (1, 0));
-        assert_eq!(of(&[(7, 256)]), (1, 0));
-        assert_eq!(of(&[(7, 256), (7, 768), (7, 1280), (7, 1536)]), (3, 32));
-        // Another buffer, the same weights twice, and places that descend.
-        assert_eq!(of(&[(7, 256), (8, 512)]), (1, 0));
-        assert_eq!(of(&[(7, 256), (7, 256), (7, 256)]), (1, 0));
-        assert_eq!(of(&[(7, 512), (7, 256), (7, 0)]), (1, 0));
-    }
 }

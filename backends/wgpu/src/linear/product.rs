@@ -2,9 +2,10 @@
 
 use super::{
     layout::{has_kept, panels_a_result},
-    packed::{Piece, Successive, WgpuPacked},
+    packed::{Piece, WgpuPacked},
     segments::Segments,
     shaders::kernels,
+    successive::Successive,
 };
 use crate::{
     activation::code,

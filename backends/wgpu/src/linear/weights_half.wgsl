@@ -2,5 +2,5 @@
 
 fn weights(start: u32, channel: u32, q: u32) -> Pair {
     let unit = w(start + PANEL * (q / 2u) + channel);
-    return Pair(widened(unit.xy, BF16), widened(unit.zw, BF16));
+    return Pair(four_halves(unit.xy, BF16), four_halves(unit.zw, BF16));
 }

@@ -7,7 +7,7 @@ fn x_quad(start: u32, q: u32) -> Quad {
         quad = bitcast<Quad>(x(start / 4u + q));
     } else {
         let unit = x(start / 8u + q / 2u);
-        quad = widened(select(unit.xy, unit.zw, (q & 1u) != 0u), X_BF16);
+        quad = four_halves(select(unit.xy, unit.zw, (q & 1u) != 0u), X_BF16);
     }
     if 4u * q + 4u <= im.k {
         return quad;

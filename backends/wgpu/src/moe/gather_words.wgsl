@@ -11,10 +11,5 @@ fn moved(word: u32, weight: f32) -> u32 {
     if TYPE == F32 {
         return bitcast<u32>(bitcast<f32>(word) * weight);
     }
-    if TYPE == F16 {
-        let low = f16_encode(f16_decode(word & 0xffffu) * weight);
-        return low | (f16_encode(f16_decode(word >> 16u) * weight) << 16u);
-    }
-    let low = bf16_encode(bitcast<f32>(word << 16u) * weight);
-    return low | (bf16_encode(bitcast<f32>(word & 0xffff0000u) * weight) << 16u);
+    return half_word(four_halves(vec2(word), TYPE != F16).xy * weight, TYPE != F16);
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     device::Wgpu,
-    launch::{Access, Launch, Shader, spread},
+    launch::{Access, LANES_SUM, Launch, Shader, spread},
     rows::Rows,
     stream::WgpuStream,
 };
@@ -12,7 +12,7 @@ use halite_kernels::{
     moe::{GroupScore, RouterWeights, RoutingArgs, RoutingSpec, Scoring},
 };
 
-static ROUTING: Shader = Shader { name: "routing", source: &[include_str!("routing.wgsl")] };
+static ROUTING: Shader = Shader { name: "routing", source: &[LANES_SUM, include_str!("routing.wgsl")] };
 
 /// Experts whose scores, keys and places workgroup memory holds.
 const MAX_EXPERTS: usize = 1024;

@@ -21,7 +21,6 @@ var<workgroup> keys: array<u32, MAX_EXPERTS>;
 var<workgroup> list: array<u32, MAX_EXPERTS>;
 var<workgroup> best_keys: array<u32, LANES>;
 var<workgroup> best_ids: array<u32, LANES>;
-var<workgroup> sums: array<f32, LANES>;
 
 // The greater number has the greater key; 0 and -0 have one.
 fn key_of(x: f32) -> u32 {
@@ -63,20 +62,6 @@ fn best(lane: u32, key: u32, id: u32) -> vec2<u32> {
     return found;
 }
 
-fn total(lane: u32, value: f32) -> f32 {
-    sums[lane] = value;
-    workgroupBarrier();
-    for (var step = LANES / 2u; step > 0u; step /= 2u) {
-        if lane < step {
-            sums[lane] += sums[lane + step];
-        }
-        workgroupBarrier();
-    }
-    let sum = sums[0];
-    workgroupBarrier();
-    return sum;
-}
-
 // What a softmax's greatest number is found by: NaN is above all of them.
 fn softmax_key(x: f32) -> u32 {
     return select(key_of(x), 0xffffffffu, is_nan(x));
@@ -112,7 +97,7 @@ fn score(lane: u32, start: u32) {
         scores[expert] = power;
         sum += power;
     }
-    sum = total(lane, sum);
+    sum = sum_of_lanes(lane, sum);
     for (var expert = lane; expert < im.experts; expert += LANES) {
         scores[expert] = select(divide(scores[expert], sum), not_a_number(), is_lost(greatest));
     }

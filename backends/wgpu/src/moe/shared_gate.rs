@@ -2,14 +2,15 @@
 
 use crate::{
     device::Wgpu,
-    launch::{Access, Launch, Shader, spread},
+    launch::{Access, LANES_SUM, Launch, Shader, spread},
     operand::Operand,
     rows::Rows,
     stream::WgpuStream,
 };
 use halite_hal::{Result, Tensor};
 
-static SHARED_GATE: Shader = Shader { name: "moe: shared gate", source: &[include_str!("shared_gate.wgsl")] };
+static SHARED_GATE: Shader =
+    Shader { name: "moe: shared gate", source: &[LANES_SUM, include_str!("shared_gate.wgsl")] };
 
 /// `y[t] *= sigmoid(x[t] · gate)`, row by row.
 pub(super) fn apply(

@@ -1,6 +1,6 @@
 // y[t] *= sigmoid(x[t] · gate): a workgroup a token. The sum's order is that of lanes, whatever the number of tokens.
 
-var<workgroup> sums: array<f32, 256>;
+const LANES: u32 = 256u;
 
 @compute @workgroup_size(256)
 fn main(
@@ -16,15 +16,7 @@ fn main(
     for (var column = lane; column < im.columns; column += 256u) {
         sum = fma(x(token * im.x_stride + column), gate(column), sum);
     }
-    sums[lane] = sum;
-    workgroupBarrier();
-    for (var step = 128u; step > 0u; step /= 2u) {
-        if lane < step {
-            sums[lane] += sums[lane + step];
-        }
-        workgroupBarrier();
-    }
-    let share = divide(1.0f, 1.0f + exponential(-sums[0]));
+    let share = divide(1.0f, 1.0f + exponential(-sum_of_lanes(lane, sum)));
     for (var column = lane; column < im.columns; column += 256u) {
         let at = token * im.y_stride + column;
         set_y(at, y(at) * share);
