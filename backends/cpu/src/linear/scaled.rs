@@ -87,7 +87,7 @@ impl Product for Scaled<'_> {
             }
             isa.call(ScaleChannels { w_scale, sums });
         } else {
-            // In place: with K of some hundreds, a second array of sums would cost as much as a tenth of the products.
+            // In place: a sum is as large before as it is after.
             self.sums.tile(isa, tile, bytemuck::cast_mut(sums));
             isa.call(Scale { a_scale, first, w_scale, sums: &mut sums[..rows] });
         }
