@@ -47,6 +47,12 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn run(workspace: &Workspace, asked: &Asked<'_>) -> Result<()> {
     let root = workspace.root();
     let kept = root.join("benches").join("baseline.json");
+    let machine = machine()?;
+    let before = if kept.exists() { Times::read(&fs::read_to_string(&kept)?)? } else { Times::default() };
+    if !asked.save {
+        // Before the benchmarks, which take minutes.
+        comparable(&before, &machine)?;
+    }
     let results = workspace.target("bench-compare");
     // Only what this run measures.
     if results.exists() {
@@ -57,18 +63,17 @@ pub(crate) fn run(workspace: &Workspace, asked: &Asked<'_>) -> Result<()> {
     Invocation::cargo(&[&cargo, filter].concat()).env("CRITERION_HOME", text(&results)?).run(root)?;
     let commit =
         Invocation::new("git", &["log", "-1", "--format=%h of %cs"], "install git").capture_line(root)?;
-    let mut now = Times { machine: machine()?, commit, times: BTreeMap::new() };
+    let mut now = Times { machine, commit, times: BTreeMap::new() };
     collect(&results, &mut now.times)?;
     if now.times.is_empty() {
         bail!("no benchmark has `{}` in its id", asked.filter);
     }
-    let before = if kept.exists() { Times::read(&fs::read_to_string(&kept)?)? } else { Times::default() };
     if asked.save {
         fs::write(&kept, now.over(before).written()?).with_context(|| kept.display().to_string())?;
         eprintln!("    kept in {}", kept.display());
         return Ok(());
     }
-    print!("{}", compared(&before, &now)?);
+    print!("{}", compared(&before, &now));
     Ok(())
 }
 
@@ -104,16 +109,23 @@ impl Times {
     }
 }
 
-/// What moved, the slower ones first; then what one side lacks.
-fn compared(before: &Times, now: &Times) -> Result<String> {
-    if before.machine != now.machine {
+fn comparable(before: &Times, machine: &str) -> Result<()> {
+    let way = "check out the commit to compare with, and keep its times: cargo xtask bench-compare --save";
+    if before.times.is_empty() {
+        bail!("benches/baseline.json has no times yet: {way}");
+    }
+    if before.machine != machine {
         bail!(
-            "benches/baseline.json is of `{}`, this is `{}`: times of different machines say nothing of the code. \
-             Check out the commit to compare with, and keep its times: cargo xtask bench-compare --save",
-            before.machine,
-            now.machine
+            "benches/baseline.json is of `{}`, this is `{machine}`: times of different machines say nothing of the \
+             code; {way}",
+            before.machine
         );
     }
+    Ok(())
+}
+
+/// What moved, the slower ones first; then what `before` lacks.
+fn compared(before: &Times, now: &Times) -> String {
     let pairs = || now.times.iter().filter_map(|(id, now)| Some((id, before.times.get(id)?, now)));
     let moved = |before: &Time, now: &Time| {
         let apart = now.low > before.high || now.high < before.low;
@@ -139,7 +151,7 @@ fn compared(before: &Times, now: &Times) -> Result<String> {
     if new > 0 {
         let _ = writeln!(text, "{new} are new: `--save` keeps them");
     }
-    Ok(text)
+    text
 }
 
 /// Every `new/estimates.json` below a folder, with the id that lies beside it.
@@ -208,7 +220,7 @@ mod tests {
     fn what_moved_is_told_the_slower_first_and_noise_is_not() {
         let before = times("m", &[("a", 1000.0), ("b", 1000.0), ("c", 1000.0), ("d", 10.0), ("gone", 1.0)]);
         let now = times("m", &[("a", 1040.0), ("b", 500.0), ("c", 2_000.0), ("d", 11.0), ("new", 1.0)]);
-        let text = compared(&before, &now).unwrap();
+        let text = compared(&before, &now);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0].trim(), "slower  2.00 x     1.00 us ->    2.00 us  c");
         assert_eq!(lines[1].trim(), "faster  0.50 x     1.00 us ->  500.00 ns  b");
@@ -216,9 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn times_of_another_machine_are_refused() {
-        let error = compared(&times("m", &[]), &times("n", &[])).unwrap_err().to_string();
+    fn no_times_and_those_of_another_machine_are_refused() {
+        let of_m = times("m", &[("a", 1.0)]);
+        assert!(comparable(&of_m, "m").is_ok());
+        let error = comparable(&of_m, "n").unwrap_err().to_string();
         assert!(error.contains("`m`") && error.contains("`n`") && error.contains("--save"), "{error}");
+        let error = comparable(&Times::default(), "n").unwrap_err().to_string();
+        assert!(error.contains("no times yet") && error.contains("--save"), "{error}");
     }
 
     #[test]

@@ -10,11 +10,14 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::command::Invocation;
+use crate::runner::every;
 use crate::workspace::{Workspace, text};
 
 const TESTS: &[&str] =
     &["test", "--workspace", "--all-features", "--no-run", "--lib", "--bins", "--tests", "--benches"];
 const EXAMPLES: &[&str] = &["build", "--workspace", "--all-features", "--examples"];
+/// The example that is a step of its own.
+const REPORT: &str = "report";
 const AS_JSON: &[&str] = &["--message-format", "json-render-diagnostics"];
 
 /// What a file of machine code is.
@@ -102,18 +105,9 @@ pub(crate) fn one(workspace: &Workspace, kind: Kind, name: &str) -> Result<Execu
 
 /// Compiles everything.
 pub(crate) fn everything(workspace: &Workspace) -> Result<()> {
-    let count = all(workspace, Kind::Test)?.len() + all(workspace, Kind::Bench)?.len();
-    eprintln!("    {count} tests and benchmarks, {} examples", all(workspace, Kind::Example)?.len());
+    let (tests, examples) = (all(workspace, Kind::Test)?, all(workspace, Kind::Example)?);
+    eprintln!("    {} files of tests, {} examples", tests.len(), examples.len());
     Ok(())
-}
-
-/// Runs each, so that one report shows every fault.
-pub(crate) fn each(executables: &[Executable], run: impl Fn(&Executable) -> Result<()>) -> Result<()> {
-    let failures: Vec<String> = executables
-        .iter()
-        .filter_map(|executable| run(executable).err().map(|error| format!("{error:#}")))
-        .collect();
-    if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("; ")) }
 }
 
 /// The step `model`.
@@ -125,19 +119,24 @@ pub(crate) fn pull(workspace: &Workspace, model: &str) -> Result<()> {
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut tests = all(workspace, Kind::Test)?;
     tests.retain(|test| test.package != "halite-wgpu");
-    each(&tests, |test| test.run(&[], &[]))
+    every(tests.iter().map(|test| test.run(&[], &[])))
 }
 
 /// The step `benches`: one round each.
 pub(crate) fn benches(workspace: &Workspace) -> Result<()> {
-    each(&all(workspace, Kind::Bench)?, |bench| bench.run(&["--test"], &[]))
+    every(all(workspace, Kind::Bench)?.iter().map(|bench| bench.run(&["--test"], &[])))
 }
 
-/// The step `examples`: those of a package.
-pub(crate) fn examples(workspace: &Workspace, package: &str) -> Result<()> {
-    let mut examples = all(workspace, Kind::Example)?;
-    examples.retain(|example| example.package == package);
-    each(&examples, |example| example.run(&[], &[]))
+/// The step `report`.
+pub(crate) fn report(workspace: &Workspace) -> Result<()> {
+    one(workspace, Kind::Example, REPORT)?.run(&[], &[])
+}
+
+/// The step `examples`: all others.
+pub(crate) fn examples(workspace: &Workspace) -> Result<()> {
+    let examples = all(workspace, Kind::Example)?;
+    let others = examples.iter().filter(|example| example.name != REPORT);
+    every(others.map(|example| example.run(&[], &[])))
 }
 
 #[cfg(test)]

@@ -34,14 +34,16 @@ impl Work {
     fn run(&self, workspace: &Workspace) -> Result<()> {
         match self {
             Self::Function(function) => function(workspace),
-            Self::Commands(commands) => {
-                let results = commands.iter().map(|command| command.run(workspace.root()));
-                let failures: Vec<String> =
-                    results.filter_map(|result| result.err().map(|error| format!("{error:#}"))).collect();
-                if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("; ")) }
-            }
+            Self::Commands(commands) => every(commands.iter().map(|command| command.run(workspace.root()))),
         }
     }
+}
+
+/// Goes through all results, so that one report shows every fault.
+pub(crate) fn every(results: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let failures: Vec<String> =
+        results.filter_map(|result| result.err().map(|error| format!("{error:#}"))).collect();
+    if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("; ")) }
 }
 
 /// Names of the steps to run.

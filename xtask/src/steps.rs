@@ -115,7 +115,7 @@ pub(crate) fn table() -> Vec<Step> {
             proves: "what the CPU runs natively, how near it comes to its bounds, and how many cases say so",
             needs: &["build"],
             set_up: false,
-            work: Work::Function(|workspace| compiled::examples(workspace, "halite-parity")),
+            work: Work::Function(compiled::report),
         },
         cargo(
             "doctest",
@@ -135,7 +135,7 @@ pub(crate) fn table() -> Vec<Step> {
             proves: "every example runs, and its answer is right",
             needs: &["build"],
             set_up: false,
-            work: Work::Function(|workspace| compiled::examples(workspace, "halite")),
+            work: Work::Function(compiled::examples),
         },
         Step {
             name: "alone",

@@ -1,10 +1,11 @@
 //! The wgpu backend's tests, on Vulkan drivers that compute on the CPU: they need no GPU, and what one of them forgives
 //! the other does not.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::compiled::{self, Kind};
 use crate::requirements::{Program, VULKAN, system};
+use crate::runner::every;
 use crate::workspace::Workspace;
 
 /// Checks for the drivers, and installs them where it may.
@@ -27,13 +28,11 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
         let manifest = system(workspace.root(), driver)?;
         // With CI=true, nothing passes for want of an adapter.
         let environment = [("VK_DRIVER_FILES", manifest.as_str()), ("CI", "true")];
-        compiled::each(&tests, |test| {
+        every(tests.iter().map(|test| {
             let groups = if test.name == "parity" { groups(&manifest) } else { &[] };
             test.run(groups, &environment)
-        })
+        }))
         .with_context(|| format!("with the driver {manifest}"))
     };
-    let failures: Vec<String> =
-        VULKAN.iter().filter_map(|driver| on(driver).err().map(|error| format!("{error:#}"))).collect();
-    if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("; ")) }
+    every(VULKAN.iter().map(on))
 }

@@ -118,6 +118,9 @@ mod tests {
         assert_eq!(failure.told(), Ok(()));
         failure.note("gone".to_owned(), true);
         assert_eq!(said(failure.told()), said(failure.told()));
+        // What follows from the loss has no way out, and the loss has.
+        failure.note("invalid".to_owned(), false);
+        assert!(said(failure.told()).contains("gone"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! One dispatch, as an operator describes it: which shader, over which tensors, with which numbers.
 //!
-//! The shader's declarations are made from the description (`declarations`), so a tensor, a constant or a number has one name, at
-//! the place where it is passed: an operand `x` is read by `x(i)` and written by `set_x(i, value)`, whatever its type; a
-//! constant `KIND` is `KIND`; a number `rows` is `im.rows`.
+//! The shader's declarations are made from the description (`declarations`), so a tensor, a constant or a number has one
+//! name, at the place where it is passed: an operand `x` is read by `x(i)` and written by `set_x(i, value)`, whatever its
+//! type; a constant `KIND` is `KIND`; a number `rows` is `im.rows`.
 
 use crate::{device::Wgpu, operand::Operand};
 use halite_hal::{DType, Error, Result, Tensor};

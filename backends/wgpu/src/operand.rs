@@ -82,3 +82,23 @@ impl Operand {
         Ok((Window { backing, offset, size }, start - offset))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use halite_hal::Device;
+
+    #[test]
+    fn part_of_a_buffer_is_bound_in_whole_vectors() -> Result<()> {
+        let Some(gpu) = testing::gpu("windows") else { return Ok(()) };
+        let buffer = gpu.alloc(16 << 20)?;
+        for (range, offset, size) in [(0..24, 0, 32), (0..4, 0, 16), (300..304, 256, 48), (512..528, 512, 16)]
+        {
+            let operand = Operand::bytes(&buffer, range.clone(), DType::F32);
+            let (window, base) = operand.window(1 << 20, "copy", "x")?;
+            assert_eq!((window.offset, window.size, base), (offset, size, range.start - offset), "{range:?}");
+        }
+        Ok(())
+    }
+}
