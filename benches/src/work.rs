@@ -70,22 +70,28 @@ impl Work {
         }
     }
 
-    /// What binds it on the CPU: arithmetic, or the level of memory that its bytes lie in.
+    /// What binds it on the CPU: arithmetic, or the level of memory that its bytes lie in, whichever takes longer.
     #[cfg(feature = "cpu")]
     pub(crate) fn bound_on_cpu(self, ceilings: &Ceilings) -> Bound {
+        let arithmetic = |product: Product, products| {
+            let rate = match product {
+                Product::Int8 => ceilings.int8,
+                Product::F32 => ceilings.f32,
+            };
+            let what = format!("{} on all cores", product.name());
+            Bound::operations(products, what, rate.map(|rate| rate.all))
+        };
+        let memory = |moved, resident: u64| {
+            let level = ceilings.level(resident as usize);
+            Bound::bytes(moved, format!("{} read by all cores", level.name), level.rate.all)
+        };
         match self {
-            Work::Products(product, products) => {
-                let rate = match product {
-                    Product::Int8 => ceilings.int8,
-                    Product::F32 => ceilings.f32,
-                };
-                let what = format!("{} on all cores", product.name());
-                Bound::operations(products, what, rate.map(|rate| rate.all))
+            Work::Products(product, products) => arithmetic(product, products),
+            Work::Weights { product, products, moved, resident } => {
+                let (products, bytes) = (arithmetic(product, products), memory(moved, resident));
+                if products.least_time() > bytes.least_time() { products } else { bytes }
             }
-            Work::Weights { moved, resident, .. } | Work::Bytes { moved, resident } => {
-                let level = ceilings.level(resident as usize);
-                Bound::bytes(moved, format!("{} read by all cores", level.name), level.rate.all)
-            }
+            Work::Bytes { moved, resident } => memory(moved, resident),
         }
     }
 }
@@ -112,7 +118,7 @@ impl Bound {
     }
 
     /// The least time that the ceiling allows, in seconds.
-    #[cfg(feature = "wgpu")]
+    #[cfg(any(feature = "cpu", feature = "wgpu"))]
     pub(crate) fn least_time(&self) -> f64 {
         self.ceiling.map_or(0.0, |ceiling| self.units / ceiling)
     }

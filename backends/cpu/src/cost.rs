@@ -65,6 +65,11 @@ pub(crate) const fn rotated(columns: usize, block: usize) -> usize {
     columns * (1 + block.ilog2() as usize) / 4
 }
 
+/// The sum of so many bytes of a row.
+pub(crate) const fn summed(columns: usize) -> usize {
+    4 + columns / 64
+}
+
 /// The range of a row.
 pub(crate) const fn ranged(columns: usize) -> usize {
     columns / 8
@@ -136,6 +141,8 @@ mod tests {
             ("rope", turned(12, 64), 192),
             ("quantisation", quantized(576), 144),
             ("range", ranged(576), 72),
+            ("sum", summed(576), 13),
+            ("sum of a group", summed(32), 4),
             ("rotation, blocks of 1", rotated(576, 1), 144),
             ("rotation, blocks of 64", rotated(576, 64), 1008),
             ("merging", merged(2, 9, 64), 1152),

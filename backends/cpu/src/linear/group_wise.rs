@@ -15,16 +15,16 @@
 use super::{
     blocks::Tile,
     epilogue::RowSums,
-    groups::{GroupWiseWeights, LaneFactors, PIECE, pieces},
-    int8::{Int8Rows, int8_tile},
+    group_wise_tile::group_wise_tile,
+    groups::GroupWiseWeights,
     outliers::Outliers,
-    pack::{PANEL, Place},
-    product::{Product, TILE, TileSums},
+    pack::Place,
+    product::{Product, TileSums},
     scaled::RowScales,
 };
 use crate::{
     cost,
-    simd::{Isa, Kernel, LANES},
+    simd::{Isa, Kernel},
 };
 
 /// Signed activations, `[rows][k]` with rows `stride` apart, the sums of their steps and their scales.
@@ -35,9 +35,17 @@ pub(super) struct GroupWiseRows<'a> {
     pub(super) stride: usize,
     /// Values of K of a step.
     pub(super) step: usize,
-    /// `[steps][rows]`
+    /// `[steps][rows]`: each step's `Σ q_x`, times [`sum_factor`](Self::sum_factor).
     pub(super) sums: &'a [i32],
     pub(super) scales: RowScales<'a>,
+}
+
+impl GroupWiseRows<'_> {
+    /// Sums of a step are multiplied with minima, or are what accumulators start with: with what unsigned weights make
+    /// too much, negated. Minima come without: their elements are unsigned.
+    pub(super) fn sum_factor(weights: &GroupWiseWeights<'_>) -> i32 {
+        if weights.has_mins() { 1 } else { -weights.excess() }
+    }
 }
 
 /// Rows times weights, scales included, and what is added in float.
@@ -73,81 +81,13 @@ impl Product for GroupWiseProduct<'_> {
 
     fn tile<I: Isa>(&self, isa: I, tile: &Tile, sums: &mut TileSums<f32>) {
         let Self { rows, weights, outliers } = self;
-        let (k, panel, count) = (weights.k(), tile.panels.start, tile.rows.len());
-        let sums = &mut sums[..count];
-        sums.fill([[0.0; LANES]; 2]);
-        // The tile's rows by themselves, from each piece of K on. They begin at 0, not at -128 times their sum: that is
-        // taken from the whole step.
-        let mut own = tile.clone();
-        own.rows = 0..count;
-        let values = &rows.values[tile.rows.start * rows.stride..];
-        let mut room = [0; PIECE * PANEL];
-        for (index, start) in (0..k).step_by(rows.step).enumerate() {
-            let end = k.min(start + rows.step);
-            let mut exact = [[[0i32; LANES]; 2]; TILE];
-            for piece in pieces(start..end) {
-                let x = Int8Rows::new(&values[piece.start..], count, rows.stride, piece.len(), &[0; TILE]);
-                let bytes = weights.bytes(isa, panel, piece, &mut room);
-                let mut part = [[[0; LANES]; 2]; TILE];
-                int8_tile(isa, &x, bytes, &own, &mut part);
-                for (exact, part) in
-                    exact.as_flattened_mut().iter_mut().zip(part.as_flattened()).take(2 * count)
-                {
-                    exact.iter_mut().zip(part).for_each(|(exact, part)| *exact = exact.wrapping_add(*part));
-                }
-            }
-            let row_sums = &rows.sums[index * rows.rows..][tile.rows.clone()];
-            let factors = weights.lane_factors(panel, start);
-            let (scales, first) = (rows.scales, tile.rows.start);
-            isa.call(AddStep { exact: &exact, row_sums, factors, scales, first, start, to: sums });
-        }
+        let sums = &mut sums[..tile.rows.len()];
+        group_wise_tile(isa, rows, weights, tile, sums);
         if !matches!(rows.scales, RowScales::PerGroup { .. }) {
             isa.call(ScaleRows { scales: rows.scales, first: tile.rows.start, sums });
         }
         if let Some(outliers) = outliers {
-            isa.call(outliers.add(tile.rows.start, panel, sums));
-        }
-    }
-}
-
-/// Adds the sums of a step, scaled.
-struct AddStep<'a> {
-    /// 128 times the row's sum too large.
-    exact: &'a [RowSums<i32>],
-    /// Of each row of the tile.
-    row_sums: &'a [i32],
-    factors: LaneFactors<'a>,
-    scales: RowScales<'a>,
-    /// The first row.
-    first: usize,
-    /// The first value of K.
-    start: usize,
-    to: &'a mut [RowSums<f32>],
-}
-
-impl Kernel for AddStep<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let LaneFactors { scales: w_scales, mins, .. } = self.factors;
-        for (row, (to, exact)) in self.to.iter_mut().zip(self.exact).enumerate() {
-            let row_sum = self.row_sums[row];
-            let excess = isa.splat_i32(row_sum.wrapping_mul(128));
-            for (vector, (to, exact)) in to.iter_mut().zip(exact).enumerate() {
-                let part = vector * LANES..(vector + 1) * LANES;
-                let exact = isa.to_f32(isa.sub_i32(isa.load_i32(exact), excess));
-                let mut term = isa.mul(exact, isa.load_partial(&w_scales[part.clone()]));
-                if let Some(mins) = mins {
-                    let row_sum = isa.to_f32(isa.splat_i32(row_sum));
-                    term = isa.add(term, isa.mul(row_sum, isa.load_partial(&mins[part])));
-                }
-                if let RowScales::PerGroup { size, .. } = self.scales {
-                    let scale = self.scales.at(self.first + row, self.start / size);
-                    term = isa.mul(term, isa.splat(scale));
-                }
-                isa.store(isa.add(isa.load(to), term), to);
-            }
+            isa.call(outliers.add(tile.rows.start, tile.panels.start, sums));
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::simd::{Isa, Kernel, LANES};
 use halite_kernels::linear::{GroupOffset, LinearSpec};
 use std::ops::Range;
 
+/// Bytes of 32 channels' next values of K: a quad of INT8, two of 4 bits.
+pub(super) const LINE: usize = 4 * PANEL;
+
 /// Values of K that are unpacked at once, into memory on the stack.
 pub(super) const PIECE: usize = 128;
 
@@ -70,6 +73,16 @@ pub(super) struct LaneFactors<'a> {
     pub(super) mins: Option<&'a [f32; PANEL]>,
 }
 
+/// The factors of all groups of a panel.
+#[derive(Clone, Copy)]
+pub(super) struct PanelFactors<'a> {
+    pub(super) scales: &'a [[f32; PANEL]],
+    /// Of 4-bit elements that have them.
+    pub(super) zeros: &'a [[u8; PANEL]],
+    /// Of formats with minima.
+    pub(super) mins: &'a [[f32; PANEL]],
+}
+
 impl<'a> GroupWiseWeights<'a> {
     /// All panels and their factors, as packed for `spec`.
     ///
@@ -118,6 +131,37 @@ impl<'a> GroupWiseWeights<'a> {
         self.columns.panels(self.n)
     }
 
+    /// Whether elements are of 4 bits.
+    pub(super) fn is_int4(&self) -> bool {
+        self.int4
+    }
+
+    /// A panel's bytes.
+    pub(super) fn panel(&self, panel: usize) -> &'a [u8] {
+        &self.panels[panel * self.panel_len..][..self.panel_len]
+    }
+
+    /// What every element is too large by, read as unsigned bytes; of 4 bits with zero points, when those are taken off and
+    /// 128 is added.
+    pub(super) fn excess(&self) -> i32 {
+        if self.int4 && self.factors.zeros.is_empty() { i32::from(self.zero) } else { 128 }
+    }
+
+    /// Whether groups have minima; then no element is too large.
+    pub(super) fn has_mins(&self) -> bool {
+        !self.factors.mins.is_empty()
+    }
+
+    /// A panel's factors, of all its groups.
+    pub(super) fn panel_factors(&self, panel: usize) -> PanelFactors<'a> {
+        let groups = self.k.div_ceil(self.group_size);
+        PanelFactors {
+            scales: of_panel(&self.factors.scales, panel, groups),
+            zeros: if self.int4 { of_panel(&self.factors.zeros, panel, groups) } else { &[] },
+            mins: of_panel(&self.factors.mins, panel, groups),
+        }
+    }
+
     /// Bytes of a panel.
     pub(super) fn panel_bytes(&self) -> usize {
         self.panel_len
@@ -142,7 +186,7 @@ impl<'a> GroupWiseWeights<'a> {
         panel * self.k.div_ceil(self.group_size) + k / self.group_size
     }
 
-    /// The values `k` of a panel as bytes `q - z + 128` (INT8: `q + 128`), in quads as [`int8_tile`](super::int8::int8_tile) reads them:
+    /// The values `k` of a panel as bytes `q - z + 128` (INT8: `q + 128`), in quads as INT8 panels have them:
     /// in `room`, or where they lie already. They are at most [`PIECE`] of one group, from a multiple of 8 on.
     pub(super) fn bytes<'r, I: Isa>(
         &'r self,
@@ -151,7 +195,7 @@ impl<'a> GroupWiseWeights<'a> {
         k: Range<usize>,
         room: &'r mut PieceBytes,
     ) -> &'r [u8] {
-        let panel_bytes = &self.panels[panel * self.panel_len..][..self.panel_len];
+        let panel_bytes = self.panel(panel);
         let len = int8_panel_len(k.len());
         if !self.int4 {
             return &panel_bytes[k.start * PANEL..][..len];
@@ -162,6 +206,12 @@ impl<'a> GroupWiseWeights<'a> {
         isa.call(UnpackNibbles { lines, zero: self.zero, zeros, to: room });
         &room[..len]
     }
+}
+
+/// One kind of a panel's factors; none where the format has none.
+fn of_panel<T>(values: &[T], panel: usize, groups: usize) -> &[[T; PANEL]] {
+    let lanes = values.as_chunks().0;
+    lanes.get(panel * groups..(panel + 1) * groups).unwrap_or_default()
 }
 
 fn lanes<T>(values: &[T], place: usize) -> &[T; PANEL] {

@@ -94,7 +94,8 @@ impl<'a> Int8Weights<'a> {
     }
 }
 
-/// Writes the sum of each row of `values` (`[rows][k]`, rows `stride` apart) to `sums` (`[groups][rows]`).
+/// Writes sums of rows of `values` (`[rows][k]`, rows `stride` apart): `sums` are those from number `first` on of
+/// `[groups][rows]`.
 pub(crate) struct SumRows<'a> {
     /// The activations.
     pub(crate) values: &'a [i8],
@@ -106,6 +107,10 @@ pub(crate) struct SumRows<'a> {
     pub(crate) k: usize,
     /// Values of a group, K for one group.
     pub(crate) group: usize,
+    /// What each is multiplied with, modulo 2^32.
+    pub(crate) times: i32,
+    /// The first sum.
+    pub(crate) first: usize,
     /// One sum a row, of one group after another.
     pub(crate) sums: &'a mut [i32],
 }
@@ -116,7 +121,7 @@ impl Kernel for SumRows<'_> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let ones = isa.splat_i32(0x0101_0101);
-        for (place, sum) in self.sums.iter_mut().enumerate() {
+        for (place, sum) in (self.first..).zip(self.sums) {
             let (group, row) = (place / self.rows, place % self.rows);
             let (start, end) = (group * self.group, self.k.min((group + 1) * self.group));
             let row = &self.values[row * self.stride..][..self.k];
@@ -128,7 +133,8 @@ impl Kernel for SumRows<'_> {
             }
             let mut tail = [0; 4 * LANES];
             tail[..rest.len()].copy_from_slice(rest);
-            *sum = isa.sum_i32(isa.dot_u8_i8(total, ones, isa.load_bytes(&tail)));
+            let total = isa.sum_i32(isa.dot_u8_i8(total, ones, isa.load_bytes(&tail)));
+            *sum = total.wrapping_mul(self.times);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Case {
     fn sums(&self, tier: Tier) -> Vec<i32> {
         let mut sums = vec![i32::MAX; self.m];
         let (stride, rows, k) = (self.stride, self.m, self.k);
-        tier.run(SumRows { values: &self.a, stride, rows, k, group: k, sums: &mut sums });
+        tier.run(SumRows { values: &self.a, stride, rows, k, group: k, times: 1, first: 0, sums: &mut sums });
         sums
     }
 
@@ -155,7 +155,7 @@ fn sums_of_groups_are_exact() {
         let case = Case::new(3, 1, k, 2, || (random.i8(), 0));
         for tier in Tier::available() {
             let mut sums = vec![i32::MIN; 3 * k.div_ceil(group)];
-            tier.run(SumRows { values: &case.a, stride: case.stride, rows: 3, k, group, sums: &mut sums });
+            tier.run(SumRows { values: &case.a, stride: case.stride, rows: 3, k, group, times: 1, first: 0, sums: &mut sums });
             for (place, sum) in sums.into_iter().enumerate() {
                 let row = &case.a[place % 3 * case.stride..][..k];
                 let want: i32 =

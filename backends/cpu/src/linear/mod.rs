@@ -14,6 +14,7 @@ pub(crate) mod epilogue;
 mod finish;
 pub(crate) mod float;
 mod group_wise;
+mod group_wise_tile;
 mod groups;
 pub(crate) mod int8;
 mod lora;

@@ -12,6 +12,7 @@ use super::{
     zero_points::{ActivationZeros, ZeroPoints},
 };
 use crate::{
+    cost,
     device::Cpu,
     stream::CpuStream,
     view::{read, write},
@@ -56,11 +57,18 @@ impl Cpu {
             given = read::<i8>(x.q)?;
             (given.data(), given.rows.outer_stride, 0)
         };
-        let group = step(spec);
-        let sums = scratch.row_sums;
-        self.tier().run(SumRows { values, stride, rows, k, group, sums });
-
         let panels = packed.panels().read(0..packed.panels().len())?;
+        let group = step(spec);
+        let times = match kernel {
+            IntegerKernel::GroupWise => GroupWiseRows::sum_factor(&packed.groups(&panels)),
+            _ => 1,
+        };
+        let sums = scratch.row_sums;
+        let per_task = self.team().units_per_task(sums.len(), cost::summed(group)).max(1);
+        self.team().each(sums.chunks_mut(per_task).enumerate(), |(task, sums)| {
+            self.tier().run(SumRows { values, stride, rows, k, group, times, first: task * per_task, sums });
+        });
+
         let scales = read::<f32>(x.scales)?;
         let a_scale = match (ScaleKind::of(format), scales.data()) {
             (ScaleKind::Group(size), values) => {
