@@ -1,4 +1,4 @@
-//! Attention over a paged cache: prefill of one prompt, decode of a batch.
+//! Attention over a paged cache: prefill of one prompt, decode of a batch; floats, an INT8 cache, and products of bytes.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use halite_bench::{Bench, Group, Measured, Work, for_each_device, prompt, values};
@@ -16,9 +16,11 @@ struct Case {
     kv_len: usize,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 6] = [
     Case { query_heads: 9, kv_heads: 3, head_dim: 64, sequences: 1, q_len: 512, kv_len: 512 },
     Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 1, q_len: 512, kv_len: 512 },
+    Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 1, q_len: 2048, kv_len: 2048 },
+    Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 1, q_len: 512, kv_len: 8192 },
     Case { query_heads: 9, kv_heads: 3, head_dim: 64, sequences: 1, q_len: 1, kv_len: 512 },
     Case { query_heads: 32, kv_heads: 8, head_dim: 128, sequences: 8, q_len: 1, kv_len: 2048 },
 ];
@@ -31,6 +33,29 @@ impl Case {
     }
 }
 
+/// How a cache stores its elements, and what arithmetic goes over them.
+struct Form {
+    name: &'static str,
+    format: KvFormat,
+    compute: AttentionCompute,
+}
+
+const FORMS: [Form; 5] = [
+    Form { name: "f32", format: KvFormat::Float(DType::F32), compute: AttentionCompute::Float },
+    Form { name: "bf16", format: KvFormat::Float(DType::Bf16), compute: AttentionCompute::Float },
+    Form { name: "int8", format: KvFormat::Int8PerTokenHead, compute: AttentionCompute::Float },
+    Form {
+        name: "int8-scores",
+        format: KvFormat::Int8PerTokenHead,
+        compute: AttentionCompute::Int8 { values: ValueProducts::Float },
+    },
+    Form {
+        name: "int8-products",
+        format: KvFormat::Int8PerTokenHead,
+        compute: AttentionCompute::Int8 { values: ValueProducts::Int8 },
+    },
+];
+
 struct Attentions;
 
 impl Bench for Attentions {
@@ -38,18 +63,18 @@ impl Bench for Attentions {
 
     fn run<B: Measured>(&self, group: &mut Group<'_>, device: &B) -> Result<()> {
         for case in &CASES {
-            for dtype in [DType::F32, DType::Bf16] {
-                measure(group, device, case, dtype)?;
+            for form in &FORMS {
+                measure(group, device, case, form)?;
             }
         }
         Ok(())
     }
 }
 
-fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case, dtype: DType) -> Result<()> {
+fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case, form: &Form) -> Result<()> {
     let case = &case.sized();
     let stream = &mut device.stream()?;
-    let kv = KvSpec::new(1, case.kv_heads, case.head_dim).with_dtype(dtype);
+    let kv = KvSpec::new(1, case.kv_heads, case.head_dim).with_format(form.format);
     let row = case.kv_len.div_ceil(kv.block_size);
     let blocks = row * case.sequences;
     let cache = device.kv_cache(&kv, blocks)?;
@@ -66,7 +91,7 @@ fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case, dtype: D
     let write = CacheWriteArgs { slots: &table, cache: &cache, layer: 0, k: &k, v: &v };
     device.cache_write(stream, write.check()?)?;
 
-    let spec = AttentionSpec::causal(case.query_heads, kv);
+    let spec = AttentionSpec::causal(case.query_heads, kv).with_compute(form.compute);
     let tokens = case.q_len * case.sequences;
     let capacity = AttentionCapacity {
         max_tokens: tokens,
@@ -106,18 +131,23 @@ fn measure<B: Measured>(group: &mut Group<'_>, device: &B, case: &Case, dtype: D
     };
     run(stream)?;
     let answer = out.to_vec::<f32>(stream)?;
-    assert!(answer.iter().all(|value| (value - 0.5).abs() < 1e-5), "a mean of equal values is that value");
+    // Exact but for weights that are bytes.
+    let tolerance = if form.name == "int8-products" { 5e-3 } else { 1e-5 };
+    assert!(
+        answer.iter().all(|value| (value - 0.5).abs() < tolerance),
+        "a mean of equal values is that value"
+    );
 
     let work = if case.q_len == 1 {
         Work::bytes(bytes)
     } else {
-        // The causal half, for scores and for values.
-        let pairs = case.q_len * (case.q_len + 1) / 2;
+        // Scores and values of the positions that each token sees.
+        let pairs = case.q_len * (case.kv_len - case.q_len) + case.q_len * (case.q_len + 1) / 2;
         Work::f32((2 * pairs * case.query_heads * case.head_dim) as u64)
     };
     let id = format!(
-        "{}x{}of{}-heads{}on{}x{}/{dtype}",
-        case.sequences, case.q_len, case.kv_len, case.query_heads, case.kv_heads, case.head_dim
+        "{}x{}of{}-heads{}on{}x{}/{}",
+        case.sequences, case.q_len, case.kv_len, case.query_heads, case.kv_heads, case.head_dim, form.name
     );
     group.measure(&id, work, stream, run)
 }

@@ -87,16 +87,13 @@ fn measure<B: Measured>(
     let (spec, scales) = match format {
         Format::W8a8 | Format::W8a8FromF32 => (w8a8, vec![1.0 / steps; n]),
         Format::W4a8 => {
-            let weights =
-                WeightFormat::Int4PerGroup { group_size: GROUP, offset: GroupOffset::Symmetric };
+            let weights = WeightFormat::Int4PerGroup { group_size: GROUP, offset: GroupOffset::Symmetric };
             (w8a8.with_weights(weights), vec![1.0 / steps; n * k.div_ceil(GROUP)])
         }
         Format::F32 => (LinearSpec::float(k, n, WeightFormat::F32), Vec::new()),
     };
     let host = match format {
-        Format::W8a8 | Format::W8a8FromF32 => {
-            HostWeights::Int8PerChannel { q: &quantized, scales: &scales }
-        }
+        Format::W8a8 | Format::W8a8FromF32 => HostWeights::Int8PerChannel { q: &quantized, scales: &scales },
         Format::W4a8 => HostWeights::Int4PerGroup {
             q: &quantized,
             scales: &scales,

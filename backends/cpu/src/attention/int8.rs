@@ -56,11 +56,11 @@ impl<B: KvBlocks<Element = i8>> Kernel for StageInt8<'_, '_, B> {
             let (keys, values) = (blocks.keys(block), blocks.values(block));
             let (_, scales) = part.int8_keys_mut();
             scales[run.at..][..run.len].copy_from_slice(&keys.scales[run.slot..][..run.len]);
-            stage_key_bytes(part, keys.elements, run);
+            stage_key_bytes(isa, part, keys.elements, run);
             if part.shape().int8_values() {
                 let (_, scales) = part.int8_values_mut();
                 scales[run.at..][..run.len].copy_from_slice(&values.scales[run.slot..][..run.len]);
-                stage_value_bytes(part, values.elements, run);
+                stage_value_bytes(isa, part, values.elements, run);
             } else {
                 stage_values(isa, part, values, run);
             }
@@ -70,29 +70,77 @@ impl<B: KvBlocks<Element = i8>> Kernel for StageInt8<'_, '_, B> {
 
 /// `block` is `[head_dim][block_size]`.
 #[inline(always)]
-fn stage_key_bytes(part: &mut Part<'_>, block: &[i8], run: Run) {
+fn stage_key_bytes<I: Isa>(isa: I, part: &mut Part<'_>, block: &[i8], run: Run) {
     let head_dim = part.shape().head_dim();
     let quads = head_dim.div_ceil(4);
     let (bytes, _) = part.int8_keys_mut();
-    for (d, row) in block.chunks_exact(run.block_size).enumerate().take(head_dim) {
-        for (at, &key) in (run.at..).zip(&row[run.slot..][..run.len]) {
-            bytes[(at / LANES * quads + d / 4) * QUAD + at % LANES * 4 + d % 4] = key as u8 ^ 0x80;
+    let row = |d: usize, at: usize| &block[d * run.block_size + run.slot + at - run.at..];
+    let end = run.at + run.len;
+    let mut at = run.at;
+    while at < end {
+        let (group, lane) = (at / LANES, at % LANES);
+        let len = (LANES - lane).min(end - at);
+        let lines = &mut bytes.as_chunks_mut::<QUAD>().0[group * quads..][..quads];
+        for (quad, line) in lines.iter_mut().enumerate() {
+            let rows = head_dim.min(4 * quad + 4) - 4 * quad;
+            if len == LANES && rows == 4 {
+                let rows: [&[i8]; 4] = std::array::from_fn(|i| &row(4 * quad + i, at)[..LANES]);
+                // As unsigned bytes.
+                interleave(isa, rows, 128, line);
+            } else {
+                for i in 0..rows {
+                    for (lane, &key) in (lane..lane + len).zip(row(4 * quad + i, at)) {
+                        line[4 * lane + i] = key as u8 ^ 0x80;
+                    }
+                }
+            }
         }
+        at += len;
     }
 }
 
 /// `block` is `[block_size][v_dim]`.
 #[inline(always)]
-fn stage_value_bytes(part: &mut Part<'_>, block: &[i8], run: Run) {
+fn stage_value_bytes<I: Isa>(isa: I, part: &mut Part<'_>, block: &[i8], run: Run) {
     let (v_dim, positions) = (part.shape().v_dim(), part.shape().positions());
     let (bytes, _) = part.int8_values_mut();
-    let rows = block[run.slot * v_dim..][..run.len * v_dim].chunks_exact(v_dim);
-    for (at, row) in (run.at..).zip(rows) {
-        for (c, &value) in row.iter().enumerate() {
-            let line = (c / CHUNK * (positions / 4) + at / 4) * 2 + c % CHUNK / LANES;
-            bytes[line * QUAD + c % LANES * 4 + at % 4] = value as u8;
+    let row = |at: usize| &block[(run.slot + at - run.at) * v_dim..][..v_dim];
+    let end = run.at + run.len;
+    let mut at = run.at;
+    while at < end {
+        let (quad, first) = (at / 4, at % 4);
+        let len = (4 - first).min(end - at);
+        for column in (0..v_dim).step_by(LANES) {
+            let line = (column / CHUNK * (positions / 4) + quad) * 2 + column % CHUNK / LANES;
+            let line = &mut bytes.as_chunks_mut::<QUAD>().0[line];
+            let columns = column..v_dim.min(column + LANES);
+            if len == 4 && columns.len() == LANES {
+                let rows: [&[i8]; 4] = std::array::from_fn(|i| &row(at + i)[columns.clone()]);
+                interleave(isa, rows, 0, line);
+            } else {
+                for i in 0..len {
+                    for (lane, &value) in row(at + i)[columns.clone()].iter().enumerate() {
+                        line[4 * lane + first + i] = value as u8;
+                    }
+                }
+            }
         }
+        at += len;
     }
+}
+
+/// Four rows of 16 elements, plus `add`, as 16 quads of bytes.
+#[inline(always)]
+fn interleave<I: Isa>(isa: I, rows: [&[i8]; 4], add: i32, line: &mut [u8; QUAD]) {
+    let (add, byte) = (isa.splat_i32(add), isa.splat_i32(0xFF));
+    let [first, second, third, fourth] = rows;
+    let first = isa.and(isa.add_i32(isa.load_i8_partial(first), add), byte);
+    let second = isa.and(isa.add_i32(isa.load_i8_partial(second), add), byte);
+    let third = isa.and(isa.add_i32(isa.load_i8_partial(third), add), byte);
+    let fourth = isa.add_i32(isa.load_i8_partial(fourth), add);
+    let low = isa.add_i32(first, isa.shift_left::<8>(second));
+    let high = isa.add_i32(isa.shift_left::<16>(third), isa.shift_left::<24>(fourth));
+    isa.store_i32(isa.add_i32(low, high), bytemuck::cast_mut(line));
 }
 
 /// Quantises one query row, `[head_dim]`, into [`query_stride`] elements of scratch.

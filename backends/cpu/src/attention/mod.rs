@@ -12,6 +12,7 @@ mod ends;
 mod int8;
 pub(crate) mod latent;
 mod merge;
+mod operands;
 mod plan;
 #[cfg(test)]
 mod sequence;

@@ -2,9 +2,11 @@
 
 use super::{
     int8::StageInt8,
-    stage::{KvBlocks, Part, Stage, Stored},
+    operands::InPlace,
+    stage::{KvBlocks, Part, PartShape, Stage, Stored},
     state::Line,
     stored::StoredKv,
+    tile::PartTile,
 };
 use crate::{
     buffer::{CpuBuffer, Reading},
@@ -19,6 +21,15 @@ use std::ops::Range;
 pub(crate) trait Source: Sync {
     /// Fills a part; `scratch` has as many lines as the plan was made with. Implementations are `#[inline(always)]`.
     fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, scratch: &mut [Line]);
+
+    /// Whether few rows can have parts of this shape where they lie.
+    fn reads_in_place(&self, _shape: &PartShape) -> bool {
+        false
+    }
+
+    /// Runs a tile of at most [`IN_PLACE_ROWS`](super::operands::IN_PLACE_ROWS) over a part where it lies, of a source
+    /// that says that it can. Implementations are `#[inline(always)]`.
+    fn run_in_place<I: Isa>(&self, _isa: I, _staged: Staged<'_>, _tile: PartTile<'_, '_, PartShape>) {}
 }
 
 /// Which part of which head of which sequence is staged.
@@ -30,6 +41,8 @@ pub(crate) struct Staged<'a> {
     pub(crate) kv_head: usize,
     /// Which positions.
     pub(crate) piece: Piece,
+    /// The position after the last one that the task reads.
+    pub(crate) end: usize,
 }
 
 /// One layer of a cache with keys and values of their own.
@@ -71,6 +84,13 @@ struct SequenceBlocks<'a, T> {
     kv_head: usize,
 }
 
+impl<T> Clone for SequenceBlocks<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SequenceBlocks<'_, T> {}
+
 impl<T> SequenceBlocks<'_, T> {
     /// What is the head's in the sequence's n-th block.
     #[inline(always)]
@@ -102,10 +122,22 @@ impl<T: StoredKv> KvBlocks for SequenceBlocks<'_, T> {
 impl<T: StoredKv> Source for Layer<'_, T> {
     #[inline(always)]
     fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, _scratch: &mut [Line]) {
-        let Staged { table, kv_head, piece: Piece { start, from, len } } = staged;
+        let Staged { table, kv_head, piece: Piece { start, from, len }, .. } = staged;
         let blocks = SequenceBlocks { layer: self, table, kv_head };
         let block_size = self.cache.spec().block_size;
         isa.call(Stage { part, start, from, len, block_size, blocks });
+    }
+
+    fn reads_in_place(&self, shape: &PartShape) -> bool {
+        InPlace::<SequenceBlocks<'_, T>>::fits(self.cache.spec().block_size, shape)
+    }
+
+    #[inline(always)]
+    fn run_in_place<I: Isa>(&self, isa: I, staged: Staged<'_>, tile: PartTile<'_, '_, PartShape>) {
+        let Staged { table, kv_head, piece, end } = staged;
+        let blocks = SequenceBlocks { layer: self, table, kv_head };
+        let part = InPlace::new(blocks, self.cache.spec().block_size, tile.part, piece.start, end);
+        tile.over(&part).run_in_place(isa);
     }
 }
 
@@ -115,7 +147,7 @@ pub(super) struct Int8Layer<'a>(pub(super) Layer<'a, i8>);
 impl Source for Int8Layer<'_> {
     #[inline(always)]
     fn stage<I: Isa>(&self, isa: I, staged: Staged<'_>, part: &mut Part<'_>, _scratch: &mut [Line]) {
-        let Staged { table, kv_head, piece: Piece { start, from, len } } = staged;
+        let Staged { table, kv_head, piece: Piece { start, from, len }, .. } = staged;
         let blocks = SequenceBlocks { layer: &self.0, table, kv_head };
         let block_size = self.0.cache.spec().block_size;
         isa.call(StageInt8 { part, start, from, len, block_size, blocks });

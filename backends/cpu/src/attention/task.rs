@@ -3,6 +3,7 @@
 use super::{
     alibi::Alibi,
     ends::{Finish, Queries, Results, StageQueries, TaskRows, begin},
+    operands::IN_PLACE_ROWS,
     plan::Task,
     source::{Piece, Source, Staged, pieces},
     stage::{Part, PartShape},
@@ -101,10 +102,14 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
         let last = self.task.tokens.len().saturating_sub(1);
         // From the first token's first position to the last token's last.
         let seen = self.visible.range(0).start..self.visible.range(last).end;
+        let end = seen.end;
+        let in_place = rows.count() <= IN_PLACE_ROWS && self.source.reads_in_place(&shape.part);
         for piece @ Piece { start, len, .. } in pieces(seen, shape.part.positions()) {
             let mut part = Part::new(shape.part, part_lines);
-            let staged = Staged { table: self.table, kv_head: self.task.kv_head, piece };
-            self.source.stage(isa, staged, &mut part, &mut *staging);
+            let staged = Staged { table: self.table, kv_head: self.task.kv_head, piece, end };
+            if !in_place {
+                self.source.stage(isa, staged, &mut part, &mut *staging);
+            }
             for (tile, state) in rows.tiles(states, v_dim) {
                 let visible: [Range<usize>; MAX_ROWS] = std::array::from_fn(|row| {
                     let visible = self.visible.range(rows.token(tile.start + row));
@@ -114,7 +119,7 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
                 let mut lanes: [PartLanes; MAX_ROWS] = Default::default();
                 let gaps = self.gaps(tile.clone(), start..start + len, &mut lanes);
                 let tile_rows = PartTile {
-                    part: &part,
+                    part: shape.part,
                     queries: &queries[tile.start * stride..tile.end * stride],
                     scale: self.spec.scale,
                     soft_cap: self.spec.soft_cap,
@@ -124,7 +129,11 @@ impl<S: Source> Kernel for Attend<'_, '_, S> {
                     scores: &mut *scores,
                     state: &mut State::new(tile.len(), v_dim, state),
                 };
-                tile_rows.run_tile(isa);
+                if in_place {
+                    self.source.run_in_place(isa, staged, tile_rows);
+                } else {
+                    tile_rows.over(&part).run_tile(isa);
+                }
             }
         }
 

@@ -17,7 +17,8 @@ use super::{
     alibi::{Alibi, Bias},
     choice::Products,
     int8,
-    stage::{CHUNK, MAX_PART, Part},
+    operands::{IN_PLACE_ROWS, InPlace, Operands},
+    stage::{CHUNK, KvBlocks, MAX_PART, Part, PartShape},
     state::{Factors, Line, MAX_ROWS, State},
     visible::PartLanes,
 };
@@ -31,9 +32,9 @@ pub(super) const STRIDE: usize = MAX_PART + LANES;
 pub(crate) const SCORE_LINES: usize = MAX_ROWS * STRIDE / LANES;
 
 /// Query rows against a part, merged into the rows' states.
-pub(crate) struct PartTile<'a, 's> {
+pub(crate) struct PartTile<'a, 's, P> {
     /// Keys and values.
-    pub(crate) part: &'a Part<'a>,
+    pub(crate) part: P,
     /// `[rows][query_stride]`, each a query as the part's arithmetic wants it.
     pub(crate) queries: &'a [f32],
     /// What a product of query and key is multiplied with.
@@ -69,7 +70,7 @@ impl Gaps<'_> {
     }
 }
 
-impl Kernel for PartTile<'_, '_> {
+impl Kernel for PartTile<'_, '_, &Part<'_>> {
     type Output = ();
 
     #[inline(always)]
@@ -91,12 +92,57 @@ macro_rules! tiles {
     };
 }
 
-impl PartTile<'_, '_> {
+impl PartTile<'_, '_, &Part<'_>> {
     /// For use inside another kernel.
     ///
     /// # Panics
     /// Where sizes disagree, there are more than 12 rows, or a row sees positions beyond the part.
     pub(crate) fn run_tile<I: Isa>(self, isa: I) {
+        let Some(span) = self.checked_span() else { return };
+        macro_rules! call {
+            ($($rows:literal),*) => {
+                match self.visible.len() {
+                    $($rows => isa.call(Body::<_, $rows, { wide($rows) }> { span, tile: self }),)*
+                    _ => {}
+                }
+            };
+        }
+        tiles!(call);
+    }
+}
+
+impl<B: KvBlocks + Copy> PartTile<'_, '_, &InPlace<B>> {
+    /// For use inside another kernel.
+    ///
+    /// # Panics
+    /// Where sizes disagree, there are more than [`IN_PLACE_ROWS`], or a row sees positions beyond the part.
+    pub(super) fn run_in_place<I: Isa>(self, isa: I) {
+        assert!(self.visible.len() <= IN_PLACE_ROWS, "{} rows in place", self.visible.len());
+        let Some(span) = self.checked_span() else { return };
+        macro_rules! call {
+            ($($rows:literal),*) => {
+                match self.visible.len() {
+                    $($rows => isa.call(Body::<_, $rows, { wide($rows) }> { span, tile: self }),)*
+                    _ => {}
+                }
+            };
+        }
+        call!(1, 2, 3, 4, 5, 6, 7, 8);
+    }
+}
+
+impl<'a, 's> PartTile<'a, 's, PartShape> {
+    /// The same tile, over a part of that shape.
+    #[inline(always)]
+    pub(super) fn over<P>(self, part: P) -> PartTile<'a, 's, P> {
+        let Self { queries, scale, soft_cap, alibi, visible, gaps, scores, state, .. } = self;
+        PartTile { part, queries, scale, soft_cap, alibi, visible, gaps, scores, state }
+    }
+}
+
+impl<P: Operands> PartTile<'_, '_, P> {
+    /// What the rows see, if anything; compares the sizes.
+    fn checked_span(&self) -> Option<Span> {
         let shape = self.part.shape();
         let rows = self.visible.len();
         assert!(rows <= MAX_ROWS && rows == self.state.rows(), "{rows} rows of {}", self.state.rows());
@@ -104,16 +150,7 @@ impl PartTile<'_, '_> {
         assert!(self.visible.iter().all(|seen| seen.is_empty() || seen.end <= shape.positions()));
         assert!(self.alibi.is_none_or(|alibi| alibi.len() == rows));
         assert!(self.gaps.is_none_or(|gaps| gaps.lanes.len() == rows));
-        let Some(span) = span(self.visible, self.gaps) else { return };
-        macro_rules! call {
-            ($($rows:literal),*) => {
-                match rows {
-                    $($rows => isa.call(Body::<$rows, { wide($rows) }> { span, tile: self }),)*
-                    _ => {}
-                }
-            };
-        }
-        tiles!(call);
+        span(self.visible, self.gaps)
     }
 }
 
@@ -156,12 +193,12 @@ impl Seen<'_> {
 }
 
 /// A tile of `ROWS` rows that takes `WIDE` times 32 positions or value columns at once.
-struct Body<'a, 's, const ROWS: usize, const WIDE: usize> {
+struct Body<'a, 's, P, const ROWS: usize, const WIDE: usize> {
     span: Span,
-    tile: PartTile<'a, 's>,
+    tile: PartTile<'a, 's, P>,
 }
 
-impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
+impl<P: Operands, const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, P, ROWS, WIDE> {
     type Output = ();
 
     #[inline(always)]
@@ -171,11 +208,11 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         let scores: &mut [f32] = bytemuck::cast_slice_mut(&mut scores[..SCORE_LINES]);
         let groups = span.any.start / LANES..span.any.end.div_ceil(LANES);
 
-        match part.shape().products() {
-            Products::Floats => dot_all::<I, ROWS, WIDE>(isa, part, queries, scale, groups, scores),
-            Products::Int8Scores | Products::Int8 => {
+        match (part.shape().products(), part.staged()) {
+            (Products::Int8Scores | Products::Int8, Some(part)) => {
                 int8::scores::<I, ROWS>(isa, part, queries, scale, groups, scores);
             }
+            _ => dot_all::<I, P, ROWS, WIDE>(isa, part, queries, scale, groups, scores),
         }
 
         let (mut m, mut l) = ([f32::NEG_INFINITY; LANES], [0.0; LANES]);
@@ -196,7 +233,7 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         let (outputs, stride) = state.outputs();
         let chunks = part.shape().chunks();
         let seen = Seen { visible, gaps };
-        if part.shape().int8_values() {
+        if let (true, Some(part)) = (part.shape().int8_values(), part.staged()) {
             let weights = int8::Weights::<ROWS>::new(isa, part, seen, scores);
             for half in 0..2 * chunks {
                 let sums = weights.sums(isa, part, span.any.clone(), (half / 2, half % 2));
@@ -211,10 +248,10 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
         while chunk < chunks {
             let wide = if chunk + WIDE <= chunks { WIDE } else { 1 };
             if wide == WIDE {
-                let sums = weigh::<I, ROWS, WIDE>(isa, part, &span, seen, chunk, scores);
+                let sums = weigh::<I, P, ROWS, WIDE>(isa, part, &span, seen, chunk, scores);
                 merge(isa, &factors, &sums, &mut outputs[chunk * CHUNK..], stride);
             } else {
-                let sums = weigh::<I, ROWS, 1>(isa, part, &span, seen, chunk, scores);
+                let sums = weigh::<I, P, ROWS, 1>(isa, part, &span, seen, chunk, scores);
                 merge(isa, &factors, &sums, &mut outputs[chunk * CHUNK..], stride);
             }
             chunk += wide;
@@ -227,7 +264,7 @@ impl<const ROWS: usize, const WIDE: usize> Kernel for Body<'_, '_, ROWS, WIDE> {
 fn merge<I: Isa, const ROWS: usize, const WIDE: usize>(
     isa: I,
     factors: &Factors,
-    sums: &[[[[f32; LANES]; 2]; ROWS]; WIDE],
+    sums: &Sums<ROWS, WIDE>,
     outputs: &mut [f32],
     stride: usize,
 ) {
@@ -242,57 +279,56 @@ fn merge<I: Isa, const ROWS: usize, const WIDE: usize>(
 
 /// Scores of some groups of 16 positions for all rows.
 #[inline(always)]
-fn dot_all<I: Isa, const ROWS: usize, const WIDE: usize>(
+fn dot_all<I: Isa, P: Operands, const ROWS: usize, const WIDE: usize>(
     isa: I,
-    part: &Part<'_>,
+    part: P,
     queries: &[f32],
     scale: f32,
     groups: Range<usize>,
     scores: &mut [f32],
 ) {
-    let mut group = groups.start;
+    let (mut group, last) = (groups.start, groups.end.saturating_sub(1));
     while group + 2 * WIDE <= groups.end {
-        dot::<I, ROWS, WIDE>(isa, part, queries, scale, group, scores);
+        dot::<I, P, ROWS, WIDE>(isa, part, queries, scale, group, last, scores);
         group += 2 * WIDE;
     }
     while group < groups.end {
-        // A group past the last, if the number is odd, is of no use and does no harm.
-        let pair = group.min(part.keys().len() / (part.shape().head_dim() * LANES) - 2);
-        dot::<I, ROWS, 1>(isa, part, queries, scale, pair, scores);
-        group = pair + 2;
+        dot::<I, P, ROWS, 1>(isa, part, queries, scale, group, last, scores);
+        group += 2;
     }
 }
 
-/// Scores of `2 * WIDE` groups of 16 positions for all rows.
+/// Scores of `2 * WIDE` groups of 16 positions for all rows. Those past `last` are of no use, and read its keys again.
 #[inline(always)]
-fn dot<I: Isa, const ROWS: usize, const WIDE: usize>(
+fn dot<I: Isa, P: Operands, const ROWS: usize, const WIDE: usize>(
     isa: I,
-    part: &Part<'_>,
+    part: P,
     queries: &[f32],
     scale: f32,
     group: usize,
+    last: usize,
     scores: &mut [f32],
 ) {
     let head_dim = part.shape().head_dim();
-    let len = head_dim * LANES;
-    let keys = &part.keys()[group * len..][..2 * WIDE * len];
     assert!(queries.len() >= ROWS * head_dim);
+    let mut keys = [[part.keys(isa, group); 2]; WIDE];
+    for (w, keys) in keys.iter_mut().enumerate() {
+        let first = group + 2 * w;
+        *keys = [part.keys(isa, first.min(last)), part.keys(isa, (first + 1).min(last))];
+    }
     let mut acc = [[[isa.splat(0.0); 2]; ROWS]; WIDE];
     // Few pointers, as in the matrix tiles: rows r, r + 1 and r + 2 share one.
     let mut base: [*const f32; 4] = std::array::from_fn(|i| queries.as_ptr().wrapping_add(3 * i * head_dim));
-    let mut at = keys.as_ptr();
-    for _ in 0..head_dim {
-        for (w, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: each of the `2 * WIDE` groups has `head_dim` vectors of 16, `len` apart: the slice above.
-            let k = unsafe { [&*at.add(2 * w * len).cast(), &*at.add((2 * w + 1) * len).cast()] };
-            let k = [isa.load(k[0]), isa.load(k[1])];
+    for d in 0..head_dim {
+        for (acc, keys) in acc.iter_mut().zip(&keys) {
+            // SAFETY: `d` is below the head dim.
+            let k = unsafe { [P::key(isa, keys[0], d), P::key(isa, keys[1], d)] };
             for (r, acc) in acc.iter_mut().enumerate() {
                 // SAFETY: each of the rows has `head_dim` values: the assertion above.
                 let q = isa.splat(unsafe { *base[r / 3].add(r % 3 * head_dim) });
                 *acc = [isa.mul_add(q, k[0], acc[0]), isa.mul_add(q, k[1], acc[1])];
             }
         }
-        at = at.wrapping_add(LANES);
         base = base.map(|p| p.wrapping_add(1));
     }
     let scale = isa.splat(scale);
@@ -343,109 +379,138 @@ fn softmax<I: Isa>(isa: I, seen: &Range<usize>, gaps: Option<&PartLanes>, scores
 
 /// Sums of weighted values, `WIDE` chunks of 32 columns for all rows.
 #[inline(always)]
-fn weigh<I: Isa, const ROWS: usize, const WIDE: usize>(
+fn weigh<I: Isa, P: Operands, const ROWS: usize, const WIDE: usize>(
     isa: I,
-    part: &Part<'_>,
+    part: P,
     span: &Span,
     seen: Seen<'_>,
     chunk: usize,
     weights: &[f32],
-) -> [[[[f32; LANES]; 2]; ROWS]; WIDE] {
-    let positions = part.shape().positions();
-    let len = positions * CHUNK;
-    let values = &part.values()[chunk * len..][..WIDE * len];
+) -> Sums<ROWS, WIDE> {
     assert!(weights.len() >= ROWS * STRIDE && seen.visible.len() >= ROWS);
-    assert!(span.any.end <= positions && span.all.end <= positions);
-    let from = Weighed { values, len, weights, seen };
-    let mut acc = [[[isa.splat(0.0); 2]; ROWS]; WIDE];
-    // SAFETY: what `Weighed` asks for was asserted above.
-    unsafe {
-        from.row_by_row(isa, span.any.start..span.all.start, &mut acc);
-        from.all_rows(isa, span.all.clone(), &mut acc);
-        from.row_by_row(isa, span.all.end..span.any.end, &mut acc);
+    assert!(span.any.end <= STRIDE && span.all.end <= STRIDE && chunk + WIDE <= part.shape().chunks());
+    let from = Weighed { part, chunk, weights, seen };
+    let mut sums: Sums<ROWS, WIDE> = [[[[0.0; LANES]; 2]; ROWS]; WIDE];
+    let (before, after) = (span.any.start..span.all.start, span.all.end..span.any.end);
+    if !before.is_empty() {
+        isa.call(RowByRow { from, positions: before, sums: &mut sums });
     }
-    // Out of registers: the accumulators stay there only while every loop over them is short enough to be unrolled.
-    let mut sums = [[[[0.0; LANES]; 2]; ROWS]; WIDE];
-    for (sums, acc) in sums.iter_mut().zip(&acc) {
-        for (sums, acc) in sums.iter_mut().zip(acc) {
-            isa.store(acc[0], &mut sums[0]);
-            isa.store(acc[1], &mut sums[1]);
-        }
+    if !span.all.is_empty() {
+        isa.call(AllRows { from, positions: span.all.clone(), sums: &mut sums });
+    }
+    if !after.is_empty() {
+        isa.call(RowByRow { from, positions: after, sums: &mut sums });
     }
     sums
 }
 
-/// Where [`weigh`] reads. Its functions are unsafe: their positions lie within the part, there are `WIDE` chunks of
-/// `len` values, and for each of the rows `STRIDE` weights and what it sees.
+/// Where [`weigh`] reads, which has checked that there are `WIDE` chunks from `chunk` on, and for each of the rows
+/// [`STRIDE`] weights and what it sees.
 #[derive(Clone, Copy)]
-struct Weighed<'a> {
-    values: &'a [f32],
-    len: usize,
+struct Weighed<'a, P> {
+    part: P,
+    chunk: usize,
     weights: &'a [f32],
     seen: Seen<'a>,
 }
 
-impl Weighed<'_> {
-    /// Adds positions that every row sees.
+impl<P> Weighed<'_, P> {
+    /// # Safety
+    /// One of the rows, and a position below [`STRIDE`].
     #[inline(always)]
-    unsafe fn all_rows<I: Isa, const ROWS: usize, const WIDE: usize>(
-        self,
-        isa: I,
-        positions: Range<usize>,
-        acc: &mut [[[I::F32; 2]; ROWS]; WIDE],
-    ) {
-        for j in positions {
-            for (w, acc) in acc.iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
-                let v = unsafe { self.value(isa, w, j) };
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    // SAFETY: the caller's promise.
-                    let p = unsafe { self.weight(isa, r, j) };
-                    *acc = [isa.mul_add(p, v[0], acc[0]), isa.mul_add(p, v[1], acc[1])];
-                }
-            }
-        }
-    }
-
-    /// Adds positions that some rows see and others do not.
-    #[inline(always)]
-    unsafe fn row_by_row<I: Isa, const ROWS: usize, const WIDE: usize>(
-        self,
-        isa: I,
-        positions: Range<usize>,
-        acc: &mut [[[I::F32; 2]; ROWS]; WIDE],
-    ) {
-        for j in positions {
-            for (w, acc) in acc.iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
-                let v = unsafe { self.value(isa, w, j) };
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    let mask = if self.seen.sees(r, j) { Mask::MAX } else { 0 };
-                    // SAFETY: the caller's promise.
-                    let p = unsafe { self.weight(isa, r, j) };
-                    *acc = [
-                        isa.mul_add_masked(mask, p, v[0], acc[0]),
-                        isa.mul_add_masked(mask, p, v[1], acc[1]),
-                    ];
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn value<I: Isa>(self, isa: I, chunk: usize, position: usize) -> [I::F32; 2] {
-        // SAFETY: the caller's promise: the position's 32 values are in the chunk.
-        let v = unsafe {
-            let at = self.values.as_ptr().add(chunk * self.len + position * CHUNK);
-            [&*at.cast(), &*at.add(LANES).cast()]
-        };
-        [isa.load(v[0]), isa.load(v[1])]
-    }
-
-    #[inline(always)]
-    unsafe fn weight<I: Isa>(self, isa: I, row: usize, position: usize) -> I::F32 {
+    unsafe fn weight<I: Isa>(&self, isa: I, row: usize, position: usize) -> I::F32 {
         // SAFETY: the caller's promise.
         isa.splat(unsafe { *self.weights.as_ptr().add(row * STRIDE + position) })
+    }
+}
+
+/// Some positions, by their groups of 16.
+#[inline(always)]
+fn by_groups(positions: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+    (positions.start / LANES..positions.end.div_ceil(LANES)).map(move |group| {
+        let start = group * LANES;
+        (group, positions.start.max(start)..positions.end.min(start + LANES))
+    })
+}
+
+/// The sums of `WIDE` chunks for all rows.
+type Sums<const ROWS: usize, const WIDE: usize> = [[[[f32; LANES]; 2]; ROWS]; WIDE];
+
+/// Adds positions that every row sees. A kernel of its own: the accumulators stay in registers only while every loop over
+/// them is short enough to be unrolled.
+struct AllRows<'a, P, const ROWS: usize, const WIDE: usize> {
+    from: Weighed<'a, P>,
+    positions: Range<usize>,
+    sums: &'a mut Sums<ROWS, WIDE>,
+}
+
+impl<P: Operands, const ROWS: usize, const WIDE: usize> Kernel for AllRows<'_, P, ROWS, WIDE> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { from, positions, sums } = self;
+        let mut acc = [[[isa.splat(0.0); 2]; ROWS]; WIDE];
+        for (acc, sums) in acc.iter_mut().zip(sums.iter()) {
+            for (acc, sums) in acc.iter_mut().zip(sums) {
+                *acc = [isa.load(&sums[0]), isa.load(&sums[1])];
+            }
+        }
+        for (group, positions) in by_groups(positions) {
+            let values = from.part.values(isa, group);
+            for j in positions {
+                for (w, acc) in acc.iter_mut().enumerate() {
+                    // SAFETY: `weigh` has compared chunks, rows and positions.
+                    let v = unsafe { P::value(isa, values, j % LANES, from.chunk + w) };
+                    for (r, acc) in acc.iter_mut().enumerate() {
+                        // SAFETY: as above.
+                        let p = unsafe { from.weight(isa, r, j) };
+                        *acc = [isa.mul_add(p, v[0], acc[0]), isa.mul_add(p, v[1], acc[1])];
+                    }
+                }
+            }
+        }
+        for (sums, acc) in sums.iter_mut().zip(&acc) {
+            for (sums, acc) in sums.iter_mut().zip(acc) {
+                isa.store(acc[0], &mut sums[0]);
+                isa.store(acc[1], &mut sums[1]);
+            }
+        }
+    }
+}
+
+/// Adds positions that some rows see and others do not: few, so its sums may stay in memory.
+struct RowByRow<'a, P, const ROWS: usize, const WIDE: usize> {
+    from: Weighed<'a, P>,
+    positions: Range<usize>,
+    sums: &'a mut Sums<ROWS, WIDE>,
+}
+
+impl<P: Operands, const ROWS: usize, const WIDE: usize> Kernel for RowByRow<'_, P, ROWS, WIDE> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Self { from, positions, sums } = self;
+        for (group, positions) in by_groups(positions) {
+            let values = from.part.values(isa, group);
+            for j in positions {
+                for (w, sums) in sums.iter_mut().enumerate() {
+                    // SAFETY: `weigh` has compared chunks, rows and positions.
+                    let v = unsafe { P::value(isa, values, j % LANES, from.chunk + w) };
+                    for (r, sums) in sums.iter_mut().enumerate() {
+                        if !from.seen.sees(r, j) {
+                            continue;
+                        }
+                        // SAFETY: as above.
+                        let p = unsafe { from.weight(isa, r, j) };
+                        for (sums, v) in sums.iter_mut().zip(v) {
+                            isa.store(isa.mul_add(p, v, isa.load(sums)), sums);
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 

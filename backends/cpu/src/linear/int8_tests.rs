@@ -155,7 +155,16 @@ fn sums_of_groups_are_exact() {
         let case = Case::new(3, 1, k, 2, || (random.i8(), 0));
         for tier in Tier::available() {
             let mut sums = vec![i32::MIN; 3 * k.div_ceil(group)];
-            tier.run(SumRows { values: &case.a, stride: case.stride, rows: 3, k, group, times: 1, first: 0, sums: &mut sums });
+            tier.run(SumRows {
+                values: &case.a,
+                stride: case.stride,
+                rows: 3,
+                k,
+                group,
+                times: 1,
+                first: 0,
+                sums: &mut sums,
+            });
             for (place, sum) in sums.into_iter().enumerate() {
                 let row = &case.a[place % 3 * case.stride..][..k];
                 let want: i32 =

@@ -270,10 +270,6 @@ impl<const VNNI: bool> Isa for Avx2<VNNI> {
         both!(F32, _mm256_fmadd_ps(a, b, c))
     }
     #[inline(always)]
-    fn mul_add_masked(self, mask: Mask, a: F32, b: F32, c: F32) -> F32 {
-        self.select(mask, self.mul_add(a, b, c), c)
-    }
-    #[inline(always)]
     fn max(self, a: F32, b: F32) -> F32 {
         both!(F32, _mm256_max_ps(a, b))
     }

@@ -162,10 +162,6 @@ impl Isa for Avx512 {
         isa!(_mm512_fmadd_ps(a, b, c))
     }
     #[inline(always)]
-    fn mul_add_masked(self, mask: Mask, a: __m512, b: __m512, c: __m512) -> __m512 {
-        isa!(_mm512_mask3_fmadd_ps(a, b, c, mask))
-    }
-    #[inline(always)]
     fn max(self, a: __m512, b: __m512) -> __m512 {
         isa!(_mm512_max_ps(a, b))
     }

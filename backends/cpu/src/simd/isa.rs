@@ -73,8 +73,6 @@ pub(crate) trait Isa: Copy + Send + Sync + 'static {
     fn div(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// `a * b + c`: multiplied and then added in the portable tier, fused in the others.
     fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
-    /// [`Isa::mul_add`] in the lanes of `mask`, `c` as it is in the others.
-    fn mul_add_masked(self, mask: Mask, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
     /// `if a > b { a } else { b }`: where either is NaN, `b`.
     fn max(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// `if a < b { a } else { b }`: where either is NaN, `b`.

@@ -185,10 +185,6 @@ impl Isa for Portable {
         F32x16(from_fn(|i| a.0[i] * b.0[i] + c.0[i]))
     }
     #[inline(always)]
-    fn mul_add_masked(self, mask: Mask, a: F32x16, b: F32x16, c: F32x16) -> F32x16 {
-        self.select(mask, self.mul_add(a, b, c), c)
-    }
-    #[inline(always)]
     fn max(self, a: F32x16, b: F32x16) -> F32x16 {
         zip(a, b, greater_of)
     }

@@ -58,7 +58,6 @@ check_floats! {
     less(a, b): |isa, x, y| isa.select(isa.less(x, y), x, isa.splat(7.0)) => if a < b { a } else { 7.0 };
     equal(a, b): |isa, x, y| isa.select(isa.equal(x, y), x, isa.splat(7.0)) => if a == b { a } else { 7.0 };
     bits(a, b): |isa, x, _y| isa.of_bits(isa.to_bits(x)) => a;
-    masked(a, b): |isa, x, y| isa.mul_add_masked(0, x, y, y) => b;
     integers(a, b): |isa, x, _y| isa.to_f32(isa.to_i32(x)) => {
         let nearest = f64::from(a).round_ties_even();
         if nearest.abs() < 2f64.powi(31) { nearest as i32 as f32 } else { i32::MIN as f32 }
