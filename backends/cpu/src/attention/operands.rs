@@ -13,7 +13,7 @@ use crate::simd::{Isa, LANES};
 pub(super) const IN_PLACE_ROWS: usize = 8;
 
 /// Keys and values of a part, by groups of 16 positions.
-pub(super) trait Operands: Copy {
+pub(crate) trait Operands: Copy {
     /// The keys of a group.
     type Keys<I: Isa>: Copy;
     /// The values of a group.
