@@ -65,7 +65,7 @@ fn compare(m: usize, n: usize, k: usize, gap: usize, mut fill: impl FnMut() -> (
             out
         };
         assert_eq!(
-            multiply(Some(Matrix::Model)),
+            multiply(Some(Matrix::MODEL)),
             multiply(None),
             "{tier}, m {m} n {n} k {k} stride {stride}"
         );

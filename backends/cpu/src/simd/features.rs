@@ -1,8 +1,5 @@
 //! Which extensions a processor has, and which of them each tier needs.
 
-#[cfg(target_arch = "x86_64")]
-use super::matrix::Matrix;
-
 /// A set of extensions of x86-64; empty on every other architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features(u16);
@@ -18,8 +15,6 @@ impl Features {
     pub(super) const AVX512VL: Self = Self(1 << 6);
     pub(super) const AVX512DQ: Self = Self(1 << 7);
     pub(super) const AVX512_VNNI: Self = Self(1 << 8);
-    /// Tiles of bytes, lent by the operating system and tried.
-    pub(super) const AMX_INT8: Self = Self(1 << 9);
 
     /// What the AVX2 tier is compiled with: 2013 and later.
     pub(super) const AVX2_TIER: Self = Self::AVX2.and(Self::FMA).and(Self::F16C);
@@ -33,8 +28,6 @@ impl Features {
         .and(Self::AVX512VL)
         .and(Self::AVX512DQ)
         .and(Self::AVX512_VNNI);
-    /// What the AMX tier needs: everything but INT8 products of many rows is done as in the AVX-512 tier.
-    pub(super) const AMX_TIER: Self = Self::AVX512_TIER.and(Self::AMX_INT8);
 
     /// Both.
     pub(super) const fn and(self, other: Self) -> Self {
@@ -60,7 +53,6 @@ impl Features {
                 (Self::AVX512VL, is_x86_feature_detected!("avx512vl")),
                 (Self::AVX512DQ, is_x86_feature_detected!("avx512dq")),
                 (Self::AVX512_VNNI, is_x86_feature_detected!("avx512vnni")),
-                (Self::AMX_INT8, Matrix::detect().is_some()),
             ];
             found.into_iter().filter(|&(_, found)| found).fold(Self::NONE, |all, (one, _)| all.and(one))
         }
@@ -70,14 +62,13 @@ impl Features {
         }
     }
 
-    /// The names of the tiers that run with these, slowest first.
+    /// The names of the tiers that run with these, slowest first. AMX is not among them: it is asked for, not found.
     pub(super) fn tiers(self) -> impl Iterator<Item = &'static str> {
         let tiers = [
             ("portable", Self::NONE),
             ("avx2", Self::AVX2_TIER),
             ("avx-vnni", Self::AVX_VNNI_TIER),
             ("avx512", Self::AVX512_TIER),
-            ("amx", Self::AMX_TIER),
         ];
         tiers.into_iter().filter(move |&(_, needed)| self.contain(needed)).map(|(name, _)| name)
     }
@@ -88,7 +79,7 @@ mod tests {
     use super::*;
     use crate::simd::Tier;
 
-    const ALL: Features = Features(0x3FF);
+    const ALL: Features = Features(0x1FF);
 
     fn names(features: Features) -> Vec<&'static str> {
         features.tiers().collect()
@@ -102,7 +93,6 @@ mod tests {
             .and(Features::AVX512BW)
             .and(Features::AVX512VL)
             .and(Features::AVX512DQ);
-        let zen_5 = skylake_x.and(Features::AVX512_VNNI).and(Features::AVX_VNNI);
         for (machine, features, expected) in [
             ("nothing", Features::NONE, &["portable"][..]),
             ("AVX2 alone", Features::AVX2, &["portable"]),
@@ -113,9 +103,7 @@ mod tests {
             ("Alder Lake", haswell.and(Features::AVX_VNNI), &["portable", "avx2", "avx-vnni"]),
             ("Skylake-X: no VNNI", skylake_x, &["portable", "avx2"]),
             ("Ice Lake, Zen 4", skylake_x.and(Features::AVX512_VNNI), &["portable", "avx2", "avx512"]),
-            ("Zen 5", zen_5, &["portable", "avx2", "avx-vnni", "avx512"]),
-            ("AMX without VNNI", skylake_x.and(Features::AMX_INT8), &["portable", "avx2"]),
-            ("Sapphire Rapids", zen_5.and(Features::AMX_INT8), &Tier::NAMES),
+            ("Sapphire Rapids, Zen 5", ALL, &["portable", "avx2", "avx-vnni", "avx512"]),
         ] {
             assert_eq!(names(features), expected, "{machine}");
         }
@@ -127,10 +115,9 @@ mod tests {
             ("avx2", Features::AVX2_TIER),
             ("avx-vnni", Features::AVX_VNNI_TIER),
             ("avx512", Features::AVX512_TIER),
-            ("amx", Features::AMX_TIER),
         ] {
             assert!(names(needed).contains(&name), "{name} by {needed:?}");
-            for bit in 0..10 {
+            for bit in 0..9 {
                 let one = Features(1 << bit);
                 let without = Features(ALL.0 & !one.0);
                 assert_eq!(names(without).contains(&name), !needed.contain(one), "{name} without {one:?}");
@@ -140,7 +127,8 @@ mod tests {
 
     #[test]
     fn this_machine_has_the_tiers_of_its_features() {
-        let expected = names(Features::detected());
+        let mut expected = names(Features::detected());
+        expected.extend(Tier::amx().map(Tier::name));
         assert_eq!(Tier::available().map(Tier::name).collect::<Vec<_>>(), expected);
         assert_eq!(Some(&Tier::best().name()), expected.last());
         for name in Tier::NAMES {

@@ -120,7 +120,7 @@ impl Tier {
     /// With the model of a matrix unit.
     #[cfg(test)]
     pub(crate) fn with_model(self) -> Self {
-        Self(self.0, Some(Matrix::Model))
+        Self(self.0, Some(Matrix::MODEL))
     }
 
     /// The unit for products of bytes that have many rows.
@@ -136,7 +136,7 @@ impl Tier {
 
     /// Every tier of this machine, slowest first; tests go through all of them.
     pub fn available() -> impl Iterator<Item = Self> {
-        Features::detected().tiers().filter_map(Self::named)
+        Features::detected().tiers().chain(["amx"]).filter_map(Self::named)
     }
 
     /// The tier of this name, one of [`Tier::NAMES`], if this machine has it.

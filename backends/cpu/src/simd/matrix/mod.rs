@@ -12,10 +12,15 @@
 //! adds in an order of its own. Floats would have other bits than in the other tiers, and the few rows that go without the
 //! unit other bits than the many that go with it.
 
+// Elsewhere there is none, and nothing makes a `Matrix`.
+#![cfg_attr(
+    not(any(test, all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux"))),
+    allow(dead_code, unused_variables)
+)]
+
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux"))]
 mod amx;
 mod config;
-#[cfg(any(test, all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux")))]
 mod detect;
 #[cfg(test)]
 mod model;
@@ -29,7 +34,10 @@ use super::LANES;
 
 /// A matrix unit that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Matrix {
+pub(crate) struct Matrix(Unit);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux"))]
     Amx(amx::Amx),
     #[cfg(test)]
@@ -37,11 +45,15 @@ pub(crate) enum Matrix {
 }
 
 impl Matrix {
+    /// No unit, but what one does.
+    #[cfg(test)]
+    pub(crate) const MODEL: Self = Self(Unit::Model);
+
     /// The unit, if this processor has one, the operating system lends it and it multiplies right.
     pub(crate) fn detect() -> Option<Self> {
         #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux"))]
         {
-            amx::Amx::detect().map(Self::Amx)
+            amx::Amx::detect().map(|amx| Self(Unit::Amx(amx)))
         }
         #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux")))]
         {
@@ -55,11 +67,11 @@ impl Matrix {
     /// # Panics
     /// Where the rows or the panel are too short.
     pub(crate) fn add(self, rows: &[i8], stride: usize, panel: Panel<'_>, sums: &mut [[[i32; LANES]; 2]]) {
-        match self {
+        match self.0 {
             #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", target_os = "linux"))]
-            Self::Amx(amx) => product::add::<amx::AmxTiles>(amx, rows, stride, panel, sums),
+            Unit::Amx(amx) => product::add::<amx::AmxTiles>(amx, rows, stride, panel, sums),
             #[cfg(test)]
-            Self::Model => product::add::<model::ModelTiles<{ model::RIGHT }>>((), rows, stride, panel, sums),
+            Unit::Model => product::add::<model::ModelTiles<{ model::RIGHT }>>((), rows, stride, panel, sums),
         }
     }
 }

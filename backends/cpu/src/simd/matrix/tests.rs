@@ -33,7 +33,7 @@ impl Case {
     fn check(&self) {
         let (m, k, stride) = (self.m, self.k, self.stride);
         let mut got = self.sums();
-        Matrix::Model.add(&self.rows, stride, Panel { bytes: &self.panel, k }, &mut got);
+        Matrix::MODEL.add(&self.rows, stride, Panel { bytes: &self.panel, k }, &mut got);
         for (row, (got, start)) in got.iter().zip(self.sums()).enumerate() {
             for (column, (&got, &start)) in got.as_flattened().iter().zip(start.as_flattened()).enumerate() {
                 let exact = (0..k).fold(i64::from(start), |sum, at| {
@@ -120,7 +120,7 @@ fn operands_are_as_long_as_they_are_read() {
 #[test]
 #[should_panic(expected = "a panel of K = 5")]
 fn short_panels_are_refused() {
-    Matrix::Model.add(&[0; 5], 5, Panel { bytes: &[0; 255], k: 5 }, &mut [[[0; LANES]; 2]]);
+    Matrix::MODEL.add(&[0; 5], 5, Panel { bytes: &[0; 255], k: 5 }, &mut [[[0; LANES]; 2]]);
 }
 
 #[test]
@@ -153,7 +153,8 @@ fn a_processor_has_all_of_it_or_none() {
         assert!(!processor_has(sapphire_rapids, || KEPT & !missing), "without the states {missing:#x}");
     }
     let never = || unreachable!("a register that is not there");
-    let changes: [(&str, u32, fn(&mut Leaf)); 8] = [
+    type Change = fn(&mut Leaf);
+    let changes: [(&str, u32, Change); 8] = [
         ("no leaf for the product", 0, |leaf| leaf.eax = 0x1D),
         ("no tiles", 7, |leaf| leaf.edx &= !(1 << 24)),
         ("no bytes", 7, |leaf| leaf.edx &= !(1 << 25)),
