@@ -1,8 +1,9 @@
 //! Intel's AMX: the tile registers by their instructions.
 //!
-//! Stable Rust has no intrinsics for them and no way to enable them, so they stand here as assembly. The compiler does not
-//! know tile registers: it keeps nothing in them and saves none, so what one block leaves there the next one finds, as
-//! long as nobody else on this thread uses them. Context switches keep them; the system knows them.
+//! Stable Rust has no intrinsics for them and no way to enable them, so they stand here as assembly, one instruction a block,
+//! so that a model can take the place of each. The language promises nothing about registers from one block to the next.
+//! These hold because nobody else touches them: the compiler uses tile registers for its own AMX type only, which nothing
+//! here has, and between two blocks no code but ours runs on the thread. The system keeps them over switches and signals.
 
 use super::{Config, Tiles, detect, self_test};
 use std::{arch::asm, marker::PhantomData, sync::OnceLock};
