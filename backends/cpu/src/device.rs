@@ -43,9 +43,12 @@ impl Cpu {
     /// # Errors
     /// More than [`MAX_THREADS`](crate::MAX_THREADS) threads, or they could not be started.
     pub fn new(options: Options) -> Result<Self> {
+        // Before the threads: what a tier needs of the operating system is asked for when it is looked for, and threads that
+        // are started later have it from their first instruction on.
+        let tier = options.tier.unwrap_or_else(Tier::best);
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         let threads = Threads::new(options.threads.unwrap_or_else(cores))?;
-        Ok(Cpu(Arc::new(Inner { threads, tier: options.tier.unwrap_or_else(Tier::best) })))
+        Ok(Cpu(Arc::new(Inner { threads, tier })))
     }
 
     /// The instruction set that kernels run with.

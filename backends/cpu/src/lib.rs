@@ -1,7 +1,7 @@
 //! Halite's CPU backend.
 //!
-//! Every operator of `halite-kernels`, in four tiers chosen at run time: AVX-512 with VNNI, AVX2 with and without
-//! AVX-VNNI, and portable code. A kernel is written once, generic over the instruction set (see `simd`), so tiers differ
+//! Every operator of `halite-kernels`, in five tiers chosen at run time: AVX-512 with VNNI, alone and with AMX, AVX2
+//! with and without AVX-VNNI, and portable code. A kernel is written once, generic over the instruction set (see `simd`), so tiers differ
 //! in instructions and in nothing else. The backend claims batch invariance: a row's bits do not depend on what else is
 //! in the batch, on how a prompt was cut, or on the number of threads.
 //!

@@ -79,6 +79,8 @@ pub(crate) enum TierChoice {
     AvxVnni,
     /// AVX-512 with VNNI.
     Avx512,
+    /// The same, with AMX for INT8 products of many rows.
+    Amx,
 }
 
 impl TierChoice {
@@ -90,6 +92,7 @@ impl TierChoice {
             Self::Avx2 => Tier::avx2(),
             Self::AvxVnni => Tier::avx_vnni(),
             Self::Avx512 => Tier::avx512(),
+            Self::Amx => Tier::amx(),
         }
     }
 }

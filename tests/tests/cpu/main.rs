@@ -27,6 +27,7 @@ parity_tests!(invariant portable, cpu(Tier::PORTABLE, 2));
 parity_tests!(invariant avx2, if_processor_can able(Tier::avx2()));
 parity_tests!(invariant avx_vnni, if_processor_can able(Tier::avx_vnni()));
 parity_tests!(invariant avx512, if_processor_can able(Tier::avx512()));
+parity_tests!(invariant amx, if_processor_can able(Tier::amx()));
 
 #[test]
 fn every_tier_gives_the_same_bits_for_any_number_of_threads() -> Verdict {

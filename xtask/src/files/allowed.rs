@@ -16,6 +16,10 @@ pub(super) const UNSAFE: &[Allowed] = &[
         reason: "instructions that only some processors have",
     },
     Allowed {
+        path: "backends/cpu/src/simd/matrix/",
+        reason: "AMX's instructions, and the permission that Linux wants for them",
+    },
+    Allowed {
         path: "backends/cpu/src/attention/tile.rs",
         reason: "microkernel: loads without bounds checks",
     },

@@ -15,7 +15,7 @@ const AHEAD_BYTES: usize = 4096;
 pub(crate) struct Tile {
     /// The panels.
     pub(crate) panels: Range<usize>,
-    /// The rows, at most the instruction set's `TILE_ROWS`.
+    /// The rows, at most the instruction set's `TILE_ROWS`, or [`TALL`](super::product::TALL) where a matrix unit takes them.
     pub(crate) rows: Range<usize>,
     /// This tile's share of the panel's readers: `share` of `shares`.
     share: usize,
@@ -45,6 +45,11 @@ impl Tiling {
     pub(crate) const fn new(rows: usize, row_bytes: usize, tile_rows: usize, panels: usize) -> Self {
         let tiles = at_least_one(rows.div_ceil(tile_rows));
         let height = at_least_one(rows.div_ceil(tiles));
+        Self::of_height(height, row_bytes, panels)
+    }
+
+    /// Of tiles that all have `height` rows, but the last of a group.
+    pub(crate) const fn of_height(height: usize, row_bytes: usize, panels: usize) -> Self {
         let group = at_least_one(GROUP_BYTES / at_least_one(height * row_bytes)) * height;
         Tiling { height, panels, group }
     }

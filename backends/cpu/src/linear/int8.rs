@@ -5,11 +5,15 @@
 //! accumulators start with, negated: exact modulo 2^32, hence exact where the true sum fits `i32`.
 //!
 //! Tile: up to 12 rows x 32 columns over all of K (24 accumulators of 32 registers). Few rows would wait for the
-//! previous sum, so they keep several sets of accumulators and add them at the end.
+//! previous sum, so they keep several sets of accumulators and add them at the end. Where there is a matrix unit, more rows
+//! than that go to it (`tall`).
 //!
 //! Accumulators stay in registers only while every loop over them is unrolled: its length is a constant and its body
 //! short. One that is not turns them into memory, and the tile is three times as slow and still right. Hence a tile
 //! does nothing but sum, and what follows reads the sums from an array of their own.
+
+#[path = "int8_tall.rs"]
+mod tall;
 
 use std::ops::Range;
 
@@ -17,12 +21,12 @@ use super::{
     blocks::{Prefetch, Tile},
     epilogue::RowSums,
     pack::{Columns, PANEL, Place, int8_panel_len},
-    product::{Product, TileSums},
+    product::{Product, TILE, TileSums},
     zero_points::{Correct, ZeroPoints},
 };
 use crate::{
     cost,
-    simd::{Isa, Kernel, LANES},
+    simd::{Isa, Kernel, LANES, matrix::Matrix},
 };
 
 /// Bytes of a panel that four values of K need.
@@ -145,6 +149,7 @@ pub(crate) struct Int8Product<'a> {
     rows: Int8Rows<'a>,
     weights: Int8Weights<'a>,
     zero_points: ZeroPoints<'a>,
+    matrix: Option<Matrix>,
 }
 
 impl<'a> Int8Product<'a> {
@@ -152,12 +157,18 @@ impl<'a> Int8Product<'a> {
     /// Where the two have another K.
     pub(crate) fn new(rows: Int8Rows<'a>, weights: Int8Weights<'a>) -> Self {
         assert_eq!(rows.k, weights.k, "activations and weights have the same K");
-        Self { rows, weights, zero_points: ZeroPoints::default() }
+        Self { rows, weights, zero_points: ZeroPoints::default(), matrix: None }
     }
 
     /// With zero points, which are taken off the sums.
     pub(super) fn with_zero_points(mut self, zero_points: ZeroPoints<'a>) -> Self {
         self.zero_points = zero_points;
+        self
+    }
+
+    /// With a matrix unit, where the tier has one.
+    pub(super) fn with_matrix(mut self, matrix: Option<Matrix>) -> Self {
+        self.matrix = matrix;
         self
     }
 
@@ -179,7 +190,10 @@ impl<'a> Int8Product<'a> {
         let panel = tile.panels.start;
         let weights = &self.weights.panel(panel)[columns.start * PANEL..][..int8_panel_len(columns.len())];
         let rows = self.rows.columns(columns, group);
-        int8_tile(isa, &rows, weights, tile, sums);
+        match self.matrix {
+            Some(matrix) if tile.rows.len() > TILE => tall::tall_tile(matrix, &rows, weights, tile, sums),
+            _ => int8_tile(isa, &rows, weights, tile, sums),
+        }
         if self.zero_points.activations.is_some() || self.zero_points.weights.is_some() {
             isa.call(Correct {
                 zero_points: self.zero_points,
@@ -215,6 +229,10 @@ impl Product for Int8Product<'_> {
 
     fn panel_cost(&self) -> usize {
         cost::int8_panel(self.rows.rows, self.rows.k)
+    }
+
+    fn tall(&self) -> bool {
+        self.matrix.is_some() && tall::worth(self.rows.rows, self.rows.k)
     }
 
     fn place(&self, panel: usize) -> Place {

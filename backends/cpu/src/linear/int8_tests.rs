@@ -59,7 +59,8 @@ impl Case {
         let mut out = vec![i32::MIN; self.m * self.n];
         let weights = Int8Weights::new(&bytes, self.n, self.k, self.columns);
         tier.run(Multiply {
-            product: Int8Product::new(Int8Rows::new(&self.a, self.m, self.stride, self.k, &sums), weights),
+            product: Int8Product::new(Int8Rows::new(&self.a, self.m, self.stride, self.k, &sums), weights)
+                .with_matrix(tier.matrix()),
             panels: 0..self.columns.panels(self.n),
             epilogue: Int8ToI32 { out: OutputRows::new(&mut out, self.m, self.n, self.n) },
         });

@@ -12,8 +12,11 @@ use crate::simd::{Isa, Kernel, LANES};
 /// The most rows times panels of a tile.
 pub(crate) const TILE: usize = 12;
 
-/// The sums of a tile; of its panel `p` (of `panels`) and row `r` (of `rows`) at `p * rows + r`.
-pub(crate) type TileSums<T> = [RowSums<T>; TILE];
+/// The most rows of a tile that a matrix unit multiplies.
+pub(crate) const TALL: usize = 32;
+
+/// Room for the sums of a tile; of its panel `p` (of `panels`) and row `r` (of `rows`) at `p * rows + r`.
+pub(crate) type TileSums<T> = [RowSums<T>];
 
 /// Rows times packed weights.
 pub(crate) trait Product {
@@ -35,6 +38,11 @@ pub(crate) trait Product {
     /// Panels that a tile takes at once.
     fn panels_per_tile<I: Isa>(&self) -> usize {
         1
+    }
+
+    /// Whether its tiles are as tall as a matrix unit takes them: [`TALL`] rows of one panel.
+    fn tall(&self) -> bool {
+        false
     }
 
     /// Where a panel's results go.
@@ -59,10 +67,36 @@ impl<P: Product, E: Epilogue<Sum = P::Sum>> Kernel for Multiply<P, E> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
+        if self.product.tall() {
+            // In a function of its own, so that others have no room for tall tiles on their stack.
+            return isa.call(MultiplyTall(self));
+        }
+        let wide = self.product.panels_per_tile::<I>();
+        let tiling = Tiling::new(self.product.rows(), self.product.row_bytes(), I::TILE_ROWS, wide);
+        self.tiles::<I, TILE>(isa, tiling);
+    }
+}
+
+/// [`Multiply`] by tall tiles.
+struct MultiplyTall<P, E>(Multiply<P, E>);
+
+impl<P: Product, E: Epilogue<Sum = P::Sum>> Kernel for MultiplyTall<P, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let tiling = Tiling::of_height(TALL, self.0.product.row_bytes(), 1);
+        self.0.tiles::<I, TALL>(isa, tiling);
+    }
+}
+
+impl<P: Product, E: Epilogue<Sum = P::Sum>> Multiply<P, E> {
+    /// All tiles, which have sums for `ROOM` rows at most.
+    #[inline(always)]
+    fn tiles<I: Isa, const ROOM: usize>(self, isa: I, tiling: Tiling) {
         let Self { product, panels, mut epilogue } = self;
-        let mut sums = [[[P::Sum::default(); LANES]; 2]; TILE];
-        let (rows, wide) = (product.rows(), product.panels_per_tile::<I>());
-        let tiling = Tiling::new(rows, product.row_bytes(), I::TILE_ROWS, wide);
+        let mut sums = [[[P::Sum::default(); LANES]; 2]; ROOM];
+        let rows = product.rows();
         for_each_tile(tiling, rows, panels, |tile| {
             product.tile(isa, &tile, &mut sums);
             let rows = tile.rows.len();

@@ -98,7 +98,8 @@ impl Cpu {
 
         let weights = Int8Weights::new(&panels, spec.weight_rows(), k, packed.columns());
         let sums = Int8Product::new(Int8Rows::new(values, rows, stride, k, sums), weights)
-            .with_zero_points(zero_points);
+            .with_zero_points(zero_points)
+            .with_matrix(self.tier().matrix());
         if kernel == IntegerKernel::Sums {
             let mut out = write::<i32>(args.out)?;
             self.share(sums, rows_of(&mut out), |out| Int8ToI32 { out });

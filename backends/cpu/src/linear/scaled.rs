@@ -12,9 +12,9 @@ use super::{
     int8::Int8Product,
     outliers::Outliers,
     pack::Place,
-    product::{Product, TILE, TileSums},
+    product::{Product, TALL, TILE, TileSums},
 };
-use crate::simd::{Isa, Kernel, LANES};
+use crate::simd::{Isa, Kernel, LANES, matrix::DEPTH};
 
 /// An INT8 product with its scales, and what is added in float.
 #[derive(Clone, Copy)]
@@ -70,6 +70,12 @@ impl Product for Scaled<'_> {
         self.sums.panel_cost()
     }
 
+    fn tall(&self) -> bool {
+        // A group that fills no step of a matrix unit would be copied for each tile.
+        let steps = !matches!(self.a_scale, RowScales::PerGroup { size, .. } if size < DEPTH);
+        steps && self.sums.tall()
+    }
+
     fn place(&self, panel: usize) -> Place {
         self.sums.place(panel)
     }
@@ -79,20 +85,38 @@ impl Product for Scaled<'_> {
         let (first, a_scale) = (tile.rows.start, self.a_scale);
         let w_scale = self.sums.channels(panel).map(|channels| &self.w_scale[channels]);
         if let RowScales::PerGroup { size, .. } = a_scale {
-            let mut exact = [[[0; LANES]; 2]; TILE];
             let sums = &mut sums[..rows];
-            for (group, columns) in self.sums.groups(size).enumerate() {
-                self.sums.partial_tile(isa, columns, group, tile, &mut exact);
-                isa.call(AddGroup { sums: &exact, a_scale, first, group, to: sums });
+            if rows > TILE {
+                self.add_groups::<I, TALL>(isa, size, tile, sums);
+            } else {
+                self.add_groups::<I, TILE>(isa, size, tile, sums);
             }
             isa.call(ScaleChannels { w_scale, sums });
         } else {
             // In place: a sum is as large before as it is after.
-            self.sums.tile(isa, tile, bytemuck::cast_mut(sums));
+            self.sums.tile(isa, tile, bytemuck::cast_slice_mut(sums));
             isa.call(Scale { a_scale, first, w_scale, sums: &mut sums[..rows] });
         }
         if let Some(outliers) = &self.outliers {
             isa.call(outliers.add(first, panel, &mut sums[..rows]));
+        }
+    }
+}
+
+impl Scaled<'_> {
+    /// The sums of a tile of `ROOM` rows at most, group after group.
+    fn add_groups<I: Isa, const ROOM: usize>(
+        &self,
+        isa: I,
+        size: usize,
+        tile: &Tile,
+        to: &mut [RowSums<f32>],
+    ) {
+        let mut exact = [[[0; LANES]; 2]; ROOM];
+        let (first, a_scale) = (tile.rows.start, self.a_scale);
+        for (group, columns) in self.sums.groups(size).enumerate() {
+            self.sums.partial_tile(isa, columns, group, tile, &mut exact);
+            isa.call(AddGroup { sums: &exact, a_scale, first, group, to });
         }
     }
 }

@@ -27,6 +27,7 @@ mod avx512;
 mod features;
 mod isa;
 pub(crate) mod math;
+pub(crate) mod matrix;
 mod portable;
 mod soft_cap;
 mod stored;
@@ -37,6 +38,7 @@ pub(crate) use avx2::Avx2;
 pub(crate) use avx512::Avx512;
 use features::Features;
 pub(crate) use isa::{Isa, LANES, Mask, first_lanes};
+use matrix::Matrix;
 pub(crate) use portable::Portable;
 pub(crate) use soft_cap::SoftCap;
 pub(crate) use stored::StoredFloat;
@@ -50,12 +52,12 @@ pub(crate) trait Kernel {
     fn run<I: Isa>(self, isa: I) -> Self::Output;
 }
 
-/// An instruction set that this machine has, chosen at run time.
+/// An instruction set that this machine has, chosen at run time, and the unit for whole matrices that goes with it.
 ///
-/// Results are the same to the last bit for the same tier. The three tiers of x86-64 agree too; the portable one differs
+/// Results are the same to the last bit for the same tier. The four tiers of x86-64 agree too; the portable one differs
 /// from them by rounding, because they fuse multiply and add and it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tier(Token);
+pub struct Tier(Token, Option<Matrix>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
@@ -73,7 +75,7 @@ macro_rules! detected {
     ($token:ident, $isa:ty) => {{
         #[cfg(target_arch = "x86_64")]
         {
-            <$isa>::detect().map(|token| Self(Token::$token(token)))
+            <$isa>::detect().map(|token| Self(Token::$token(token), None))
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
@@ -84,10 +86,10 @@ macro_rules! detected {
 
 impl Tier {
     /// Plain Rust, on every machine.
-    pub const PORTABLE: Self = Self(Token::Portable(Portable));
+    pub const PORTABLE: Self = Self(Token::Portable(Portable), None);
 
     /// The names of all tiers, slowest first, whether or not this machine has them.
-    pub const NAMES: [&str; 4] = ["portable", "avx2", "avx-vnni", "avx512"];
+    pub const NAMES: [&str; 5] = ["portable", "avx2", "avx-vnni", "avx512", "amx"];
 
     /// AVX2 with FMA and F16C, if this CPU and its operating system have it.
     #[must_use]
@@ -107,6 +109,25 @@ impl Tier {
         detected!(Avx512, Avx512)
     }
 
+    /// [`Tier::avx512`] with AMX for INT8 products of many rows, if this CPU and its operating system have both. It is asked
+    /// for and tried at the first call: it must compute what plain code computes.
+    #[must_use]
+    pub fn amx() -> Option<Self> {
+        let Self(token, _) = Self::avx512()?;
+        Some(Self(token, Some(Matrix::detect()?)))
+    }
+
+    /// With the model of a matrix unit.
+    #[cfg(test)]
+    pub(crate) fn with_model(self) -> Self {
+        Self(self.0, Some(Matrix::MODEL))
+    }
+
+    /// The unit for products of bytes that have many rows.
+    pub(crate) fn matrix(self) -> Option<Matrix> {
+        self.1
+    }
+
     /// The fastest tier of this machine.
     #[must_use]
     pub fn best() -> Self {
@@ -115,7 +136,7 @@ impl Tier {
 
     /// Every tier of this machine, slowest first; tests go through all of them.
     pub fn available() -> impl Iterator<Item = Self> {
-        Features::detected().tiers().filter_map(Self::named)
+        Features::detected().tiers().chain(["amx"]).filter_map(Self::named)
     }
 
     /// The tier of this name, one of [`Tier::NAMES`], if this machine has it.
@@ -126,6 +147,7 @@ impl Tier {
             "avx2" => Self::avx2(),
             "avx-vnni" => Self::avx_vnni(),
             "avx512" => Self::avx512(),
+            "amx" => Self::amx(),
             _ => None,
         }
     }
@@ -133,6 +155,9 @@ impl Tier {
     /// The tier's name, one of [`Tier::NAMES`].
     #[must_use]
     pub fn name(self) -> &'static str {
+        if self.1.is_some() {
+            return "amx";
+        }
         match self.0 {
             Token::Portable(_) => "portable",
             #[cfg(target_arch = "x86_64")]

@@ -84,7 +84,7 @@ fn tiers_have_names() {
     for tier in Tier::available() {
         let expected = match tier.name() {
             "portable" => 4,
-            "avx512" => 12,
+            "avx512" | "amx" => 12,
             _ => 2,
         };
         assert_eq!(tier.run(TileRows), expected, "{tier}");
