@@ -13,6 +13,7 @@ for line in open(sys.argv[1]):
 for case, programs in found.items():
     first = next(iter(programs.values()))[0]
     print(f"\n{first['batch']} x ({first['prompt']} prompt, {first['generate']} generated), {first['threads']} threads\n")
+    rounds = sorted({line["round"] for lines in programs.values() for line in lines})
     ours = [program for program in programs if program.startswith("halite")]
     shares = "".join(f" {our}: prefill, decode |" for our in ours)
     print(f"| program | prefill, tokens/s | decode, tokens/s |{shares}")
@@ -20,7 +21,8 @@ for case, programs in found.items():
     for program, lines in programs.items():
         cells = [program]
         for what in ("prefill", "decode"):
-            cells.append(" / ".join(f"{line[f'{what}_tokens_per_s']:,.0f}" for line in lines))
+            rates = {line["round"]: f"{line[f'{what}_tokens_per_s']:,.0f}" for line in lines}
+            cells.append(" / ".join(rates.get(round_, "-") for round_ in rounds))
         for our in ours:
             rates = []
             for what in ("prefill", "decode"):

@@ -3,7 +3,7 @@
 #   HALITE   the program (default: halite)          WEIGHTS  its --weights, in turn too (default: w8a8)
 #   PEERS    where setup.sh put the peers           CASES    one, many or both (default: "one many")
 #   THREADS  2                                      RUN      a command to put in front of each, such as nice
-#   LINES    a file for the lines of JSON; those that it has are kept (default: a new one)
+#   RECORD   a file for the lines of JSON; those that it has are kept (default: a new one)
 # PEER: llama-q8_0 llama-q4_0 llama-f16 openvino-q8_0 vllm-bf16 vllm-w8a8 (default: all that are installed).
 # One is 512 tokens of prompt and 128 generated; many is 32 sequences at once of 128 and 64.
 set -eu
@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 PEERS=${PEERS:-$HOME/.cache/halite-peers}
 export PEERS THREADS="${THREADS:-2}"
 models=$PEERS/models
-lines=${LINES:-$(mktemp)}
+lines=${RECORD:-$(mktemp)}
 [ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 rounds=$1
 shift
@@ -40,11 +40,12 @@ measure() {
         echo "$program: failed" >&2
         return 0
     fi
-    tr -d '\n' <"$lines.out" | sed "s/^ *{/{\"program\": \"$program\", \"case\": \"$case\", \"round\": $round, /" >>"$lines"
+    sed -n '/^{/,$p' "$lines.out" | tr -d '\n' | sed "s/^ *{/{\"program\": \"$program\", \"case\": \"$case\", \"round\": $at, /" >>"$lines"
     echo >>"$lines"
 }
 
 for round in $(seq "$rounds"); do
+    at=$(date +%s)
     for case in ${CASES:-one many}; do
         for weights in ${WEIGHTS:-w8a8}; do measure "halite-$weights" "$case"; done
         for peer; do measure "$peer" "$case"; done
