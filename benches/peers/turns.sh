@@ -4,6 +4,7 @@
 #   PEERS    where setup.sh put the peers           CASES    one, many or both (default: "one many")
 #   THREADS  2                                      RUN      a command to put in front of each, such as nice
 #   RECORD   a file for the lines of JSON; those that it has are kept (default: a new one)
+#   RUNS     measured runs of each (default: 5, and 3 of llama.cpp)
 # PEER: llama-q8_0 llama-q4_0 llama-f16 openvino-q8_0 vllm-bf16 vllm-w8a8 (default: all that are installed).
 # One is 512 tokens of prompt and 128 generated; many is 32 sequences at once of 128 and 64.
 set -eu
@@ -12,7 +13,7 @@ PEERS=${PEERS:-$HOME/.cache/halite-peers}
 export PEERS THREADS="${THREADS:-2}"
 models=$PEERS/models
 lines=${RECORD:-$(mktemp)}
-[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 rounds=$1
 shift
 if [ $# -eq 0 ]; then
@@ -26,7 +27,7 @@ sizes() { [ "$1" = one ] && echo "--prompt 512 --generate 128 --batch 1" || echo
 # One measurement of one program. What it writes elsewhere than on standard output is shown where it fails.
 measure() {
     program=$1 case=$2
-    more="$(sizes "$case") --threads $THREADS --runs 5"
+    more="$(sizes "$case") --threads $THREADS --runs ${RUNS:-5}"
     case $program in
     halite-*) set -- "${HALITE:-halite}" bench model smollm2-135m $more --weights "${program#*-}" --json ;;
     llama-*) set -- "$here/llama.sh" "$case" "$models/smollm2-135m-${program#*-}.gguf" ;;
