@@ -70,6 +70,11 @@ pub(crate) const fn summed(columns: usize) -> usize {
     4 + columns / 64
 }
 
+/// A row of bytes copied.
+pub(crate) const fn copied(columns: usize) -> usize {
+    columns / 16
+}
+
 /// The range of a row.
 pub(crate) const fn ranged(columns: usize) -> usize {
     columns / 8
@@ -143,6 +148,7 @@ mod tests {
             ("range", ranged(576), 72),
             ("sum", summed(576), 13),
             ("sum of a group", summed(32), 4),
+            ("copy", copied(4096), 256),
             ("rotation, blocks of 1", rotated(576, 1), 144),
             ("rotation, blocks of 64", rotated(576, 64), 1008),
             ("merging", merged(2, 9, 64), 1152),

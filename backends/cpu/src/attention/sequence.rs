@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{
+    operands::InPlace,
     stage::{KvBlocks, Part, PartShape, Stage, Stored},
     state::{Line, State},
     tile::{PartTile, SCORE_LINES},
@@ -100,6 +101,8 @@ pub(crate) struct Cut {
     pub(crate) block_size: usize,
     /// Each part into a state of its own and merged afterwards, as when several threads share a row.
     pub(crate) apart: bool,
+    /// Read where the blocks lie, for tiles of few rows.
+    pub(crate) in_place: bool,
 }
 
 struct Finish<'a, 's>(&'a State<'s>, usize, &'a mut [f32]);
@@ -164,8 +167,8 @@ pub(crate) fn attend(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cu
                 })
                 .collect();
             let mut run = |state: &mut State<'_>| {
-                tier.run(PartTile {
-                    part: &part,
+                let tile = PartTile {
+                    part: shape,
                     queries: &queries,
                     scale,
                     soft_cap: s.soft_cap,
@@ -174,7 +177,13 @@ pub(crate) fn attend(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cu
                     gaps: None,
                     scores: &mut scores,
                     state,
-                });
+                };
+                if cut.in_place {
+                    let part = InPlace::new(&paged, cut.block_size, shape, start, s.kv_len);
+                    tier.run(tile.over(&part));
+                } else {
+                    tier.run(tile.over(&part));
+                }
             };
             if cut.apart {
                 other.clear();

@@ -92,6 +92,15 @@ macro_rules! tiles {
     };
 }
 
+impl<B: KvBlocks + Copy> Kernel for PartTile<'_, '_, &InPlace<B>> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        self.run_in_place(isa);
+    }
+}
+
 impl PartTile<'_, '_, &Part<'_>> {
     /// For use inside another kernel.
     ///

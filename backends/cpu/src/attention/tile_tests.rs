@@ -2,12 +2,15 @@
 
 use super::{Gaps, MAX_ROWS, PartLanes, Span, wide};
 use crate::{
-    attention::sequence::{Cut, Row, Sequence, attend},
+    attention::{
+        operands::IN_PLACE_ROWS,
+        sequence::{Cut, Row, Sequence, attend},
+    },
     simd::{Tier, random::Random},
 };
 use std::ops::Range;
 
-const CUT: Cut = Cut { tile_rows: 12, positions: 32, block_size: 16, apart: false };
+const CUT: Cut = Cut { tile_rows: 12, positions: 32, block_size: 16, apart: false, in_place: false };
 
 /// Causal rows of a prompt's last tokens, `heads` each.
 fn causal(s: &Sequence, tokens: usize, heads: usize, random: &mut Random) -> Vec<Row> {
@@ -38,6 +41,31 @@ fn check(tier: Tier, s: &Sequence, rows: &[Row], scale: f32, cut: Cut) {
         assert!((f64::from(lse) - want_lse).abs() <= allowed, "{what}: {lse} instead of {want_lse}");
         for (got, want) in out.iter().zip(want) {
             assert!((f64::from(*got) - want).abs() <= allowed, "{what}: {got} instead of {want}");
+        }
+    }
+}
+
+#[test]
+fn few_rows_have_the_same_bits_in_place() {
+    let mut random = Random::new(11);
+    for tier in Tier::available() {
+        for (head_dim, v_dim) in [(64, 64), (1, 32), (33, 96), (80, 160)] {
+            for kv_len in [1, 15, 16, 17, 47, 96, 130] {
+                let s = Sequence::random(kv_len, head_dim, v_dim, &mut random);
+                for heads in 1..=IN_PLACE_ROWS {
+                    let mut rows = causal(&s, 1, heads, &mut random);
+                    // Windows of other lengths: positions that some rows see and others do not.
+                    for (i, row) in rows.iter_mut().enumerate().skip(1) {
+                        row.visible.start = (i * 7).min(kv_len);
+                    }
+                    let staged = bits(&attend(tier, &s, &rows, 0.5, Cut { positions: 48, ..CUT }));
+                    for block_size in [16, 48, 64] {
+                        let cut = Cut { positions: 48, block_size, in_place: true, ..CUT };
+                        let got = bits(&attend(tier, &s, &rows, 0.5, cut));
+                        assert_eq!(got, staged, "{tier} {cut:?} {head_dim} {v_dim} {kv_len} {heads}");
+                    }
+                }
+            }
         }
     }
 }

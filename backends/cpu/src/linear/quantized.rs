@@ -8,7 +8,7 @@ use super::{
     outliers::Outliers,
     rows_of,
     scaled::{RowScales, Scaled},
-    scratch::Sizes,
+    scratch::{Sizes, are_spread, copied_stride},
     zero_points::{ActivationZeros, ZeroPoints},
 };
 use crate::{
@@ -48,11 +48,14 @@ impl Cpu {
         let given;
         let (values, stride, offset): (&[i8], usize, i32) = if format.dtype() == DType::U8 {
             self.signed_rows(x.q, scratch.bytes)?;
-            (scratch.bytes, k, 128)
+            (scratch.bytes, copied_stride(k), 128)
         } else if kernel == IntegerKernel::GroupWise && spec.outliers.is_some() {
             // What is 0 here counts neither in products nor in the sums that minima are multiplied with.
-            self.blanked_rows(x.q, packed.outlier_columns(), scratch.bytes)?;
-            (scratch.bytes, k, 0)
+            self.copied_rows(x.q, packed.outlier_columns(), scratch.bytes)?;
+            (scratch.bytes, copied_stride(k), 0)
+        } else if are_spread(rows, k) {
+            self.copied_rows(x.q, &[], scratch.bytes)?;
+            (scratch.bytes, copied_stride(k), 0)
         } else {
             given = read::<i8>(x.q)?;
             (given.data(), given.rows.outer_stride, 0)

@@ -2,9 +2,10 @@
 
 use super::{CpuPacked, pack_groups::is_group_wise, quantized::step};
 use crate::{
+    cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat},
-    view::{read, with_float},
+    view::{Rows, read, with_float},
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::linear::{ActivationFormat, LinearSpec};
@@ -16,7 +17,7 @@ pub(super) struct Sizes {
     row_sums: usize,
     /// `[rows][columns]` F32: outliers, or all of F16 and BF16 activations.
     floats: usize,
-    /// `[rows][in_features]` I8: of U8 activations, or without the outlier columns.
+    /// `[rows][copied_stride]` I8: of U8 activations, without the outlier columns, or apart.
     bytes: usize,
 }
 
@@ -38,8 +39,8 @@ impl Sizes {
                 let groups = k.div_ceil(step(spec));
                 let outliers = spec.outliers.map_or(0, |outliers| outliers.columns);
                 let blanked = outliers > 0 && is_group_wise(spec);
-                let copied = format.dtype() == DType::U8 || blanked;
-                let bytes = if copied { rows.saturating_mul(k) } else { 0 };
+                let copied = format.dtype() == DType::U8 || blanked || are_spread(rows, k);
+                let bytes = if copied { rows.saturating_mul(copied_stride(k)) } else { 0 };
                 Sizes { row_sums: rows.saturating_mul(groups), floats: rows.saturating_mul(outliers), bytes }
             }
         }
@@ -62,6 +63,25 @@ impl Sizes {
     }
 }
 
+/// Bytes after which cache sets repeat: so far apart, no more lines stay in the first level than a set has ways.
+const SETS_REPEAT: usize = 4096;
+
+/// Whether rows are copied so that they lie apart: a tile's 12 rows are read together, and would push each other out of the
+/// first-level cache. With few rows the weights take the time.
+pub(super) fn are_spread(rows: usize, k: usize) -> bool {
+    rows > FEW_ROWS && k > 0 && k.is_multiple_of(SETS_REPEAT)
+}
+
+/// Rows that a set's ways hold.
+const FEW_ROWS: usize = 8;
+
+/// Bytes from a copied row to the next.
+pub(super) fn copied_stride(k: usize) -> usize {
+    if k.is_multiple_of(SETS_REPEAT) { k.saturating_add(CACHE_LINE) } else { k }
+}
+
+const CACHE_LINE: usize = 64;
+
 impl Cpu {
     /// Writes a tensor's rows as F32, without gaps.
     pub(super) fn widen_rows(&self, from: &Tensor<Cpu>, to: &mut [f32]) -> Result<()> {
@@ -75,25 +95,37 @@ impl Cpu {
         })
     }
 
-    /// Writes a tensor's I8 rows, without gaps and with 0 in some columns.
-    pub(super) fn blanked_rows(&self, from: &Tensor<Cpu>, columns: &[u32], to: &mut [i8]) -> Result<()> {
+    /// Writes a tensor's I8 rows, [`copied_stride`] apart, with 0 in some columns.
+    pub(super) fn copied_rows(&self, from: &Tensor<Cpu>, blank: &[u32], to: &mut [i8]) -> Result<()> {
         let from = read::<i8>(from)?;
-        for (row, to) in to.chunks_exact_mut(from.rows.columns.max(1)).enumerate() {
+        self.copy_rows(from.rows, to, |row, to| {
             to.copy_from_slice(from.rows.row(from.data(), row));
-            columns.iter().for_each(|&column| to[column as usize] = 0);
-        }
+            blank.iter().for_each(|&column| to[column as usize] = 0);
+        });
         Ok(())
     }
 
-    /// Writes a tensor's U8 rows less 128, without gaps.
+    /// Writes a tensor's U8 rows less 128, [`copied_stride`] apart.
     pub(super) fn signed_rows(&self, from: &Tensor<Cpu>, to: &mut [i8]) -> Result<()> {
         let from = read::<u8>(from)?;
-        for (row, to) in to.chunks_exact_mut(from.rows.columns.max(1)).enumerate() {
+        self.copy_rows(from.rows, to, |row, to| {
             for (to, &from) in to.iter_mut().zip(from.rows.row(from.data(), row)) {
                 *to = (from ^ 0x80) as i8;
             }
-        }
+        });
         Ok(())
+    }
+
+    fn copy_rows(&self, rows: Rows, to: &mut [i8], row: impl Fn(usize, &mut [i8]) + Sync) {
+        let (columns, stride) = (rows.columns.max(1), copied_stride(rows.columns).max(1));
+        let count = to.len() / stride;
+        let per_task = self.team().units_per_task(count, cost::copied(columns)).max(1);
+        let tasks = to.chunks_mut(per_task * stride).enumerate();
+        self.team().each(tasks, |(task, to)| {
+            for (index, to) in to.chunks_exact_mut(stride).enumerate() {
+                row(task * per_task + index, &mut to[..columns]);
+            }
+        });
     }
 }
 
@@ -110,6 +142,25 @@ impl<T: StoredFloat> Kernel for Widen<'_, T> {
     fn run<I: Isa>(self, isa: I) {
         for (from, to) in self.from.chunks(LANES).zip(self.to.chunks_mut(LANES)) {
             isa.store_partial(T::load_partial(isa, from), to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_share_cache_sets_are_taken_apart() {
+        for (rows, k, spread, stride) in [
+            (8, 4096, false, 4160),
+            (9, 4096, true, 4160),
+            (512, 8192, true, 8256),
+            (512, 2048, false, 2048),
+            (512, 11008, false, 11008),
+            (512, 0, false, 64),
+        ] {
+            assert_eq!((are_spread(rows, k), copied_stride(k)), (spread, stride), "{rows} x {k}");
         }
     }
 }
