@@ -76,7 +76,7 @@ fn an_answer_ends_just_before_a_stop_text() {
 fn every_format_and_tier_answers() {
     let place = Place::new();
     let model = place.model();
-    for weights in ["w8a8", "bf16", "f32"] {
+    for weights in ["w8a8", "w4a8", "bf16", "f32"] {
         for tier in halite_cpu::Tier::available() {
             let run = ["run", "-m", &model, "-n", "5", "--weights", weights, "--tier", tier.name(), "A"];
             let outcome = place.halite(&run);

@@ -89,7 +89,7 @@ fn wrong_arguments_are_named() {
         (&["run", "--stop", "", "A"], &["--stop"]),
         (&["run", "--threads", "0", "A"], &["--threads"]),
         (&["run", "--threads", "1025", "A"], &["--threads"]),
-        (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
+        (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "w4a8", "bf16", "f32"]),
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx2", "avx-vnni", "avx512"]),
         (&["run", "--device", "gpu", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Biases, norms of heads, post-norms and soft-caps are there where the model's family has them; how far attention sees
-//! may differ from layer to layer. Activations are F32 between operators. Before W8A8 weights they are quantised per
+//! may differ from layer to layer. Activations are F32 between operators. Before integer weights they are quantised per
 //! token: by the norm itself where one comes before the layer, otherwise by an operator of its own.
 
 use super::buffers::{Buffers, OutputBuffers};
@@ -148,13 +148,13 @@ fn workspace<B: Backend>(
     let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention));
     let output = device.linear_workspace(&weights.output, capacity.max_output_rows);
     let int8 = &QuantizeSpec::INT8_PER_TOKEN;
-    let quantized = match format {
-        WeightsFormat::W8a8 => {
+    let quantized = match format.quantizes_activations() {
+        true => {
             let rows = |columns| device.quantize_workspace(int8, max_tokens, columns);
             let normed = device.norm_quantize_workspace(norm, int8, max_tokens, config.hidden);
             normed.max(rows(config.query_width())).max(rows(config.ffn))
         }
-        WeightsFormat::Bf16 | WeightsFormat::F32 => 0,
+        false => 0,
     };
     layers.chain(attention).max().unwrap_or(0).max(output).max(quantized)
 }

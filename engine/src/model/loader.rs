@@ -1,8 +1,10 @@
 //! A file's tensors to packed weights on the device, one matrix at a time.
 
 use super::convert::HostMatrix;
-use super::weights::{FfnWeights, LayerWeights, Network, Table, Weights, linear_spec, network_specs};
-use crate::model_file::{ExpertPart, LayerPart, ModelConfig, ModelFile, Part, SourceTensor};
+use super::weights::{FfnWeights, LayerWeights, Network, Table, Weights, network_specs};
+use crate::model_file::{
+    ExpertPart, LayerMatrix, LayerPart, MatrixFormat, ModelConfig, ModelFile, Part, SourceTensor,
+};
 use crate::{LoadProgress, Result, WeightsFormat};
 use halite_kernels::linear::LinearSpec;
 use halite_kernels::{Backend, DType, Tensor};
@@ -20,19 +22,20 @@ impl<B: Backend> Weights<B> {
         let total = file.stored_tensors().iter().filter_map(|tensor| tensor.bytes).sum();
         let mut loader = Loader { device, stream, file, config, format, progress, done: 0, total, kept: 0 };
 
-        let table = loader.matrix(&[Part::Embedding], config.table_format(format))?;
-        let embedding = Table::new(loader.stream, &table, &[config.vocabulary, config.hidden])?;
-        loader.kept += table.bytes();
+        let dims = [config.vocabulary, config.hidden];
+        let table_format = MatrixFormat::of(config.table_format(format));
+        let table = loader.matrix(&[Part::Embedding], table_format)?;
+        let embedding = Table::new(loader.stream, &table, &dims)?;
+        loader.kept += table_format.bytes(dims[0] as u64, dims[1] as u64);
         drop(table);
-        let output_format = format.output_layer();
-        let output_spec = linear_spec(output_format, config.hidden, config.vocabulary);
+        let output_format = MatrixFormat::of(format.output_layer());
+        let output_spec = output_format.spec(config.hidden, config.vocabulary);
         let output = if config.tied {
             // The table again, in the output layer's format. Its progress was counted above.
             let table = HostMatrix::read(&[file.tensor(Part::Embedding)?], output_format)?;
-            loader.pack(&table, &output_spec)?
+            loader.pack(&table, output_format, &output_spec)?
         } else {
-            let matrix = loader.matrix(&[Part::Output], output_format)?;
-            loader.pack(&matrix, &output_spec)?
+            loader.linear(&[Part::Output], output_format, &output_spec)?
         };
         let layers = (0..config.layers).map(|layer| loader.layer(layer)).collect::<Result<_>>()?;
         let final_norm = loader.norm(Part::FinalNorm)?;
@@ -64,18 +67,20 @@ impl<B: Backend> Loader<'_, B> {
         let config = self.config;
         let hidden = config.hidden;
         let (query, kv) = (config.query_width(), config.kv_width());
-        let spec = |inputs, outputs| linear_spec(self.format, inputs, outputs);
-        let (qkv, attention_out) = (spec(hidden, query + 2 * kv), spec(query, hidden));
+        let format = |matrix| config.matrix_format(self.format, layer, matrix);
+        let (qkv, attention_out) = (format(LayerMatrix::Qkv), format(LayerMatrix::AttentionOut));
+        let qkv_spec = qkv.spec(hidden, query + 2 * kv);
+        let attention_out_spec = attention_out.spec(query, hidden);
         let biases = [part(QueryBias), part(KeyBias), part(ValueBias)];
         Ok(LayerWeights {
             attention_norm: self.norm(part(AttentionNorm))?,
-            qkv: self.linear(&[part(Query), part(Key), part(Value)], &qkv)?,
+            qkv: self.linear(&[part(Query), part(Key), part(Value)], qkv, &qkv_spec)?,
             qkv_bias: config.qkv_bias.then(|| self.vector(&biases, 0.0)).transpose()?,
             head_norms: match config.head_norms {
                 true => Some([self.norm(part(QueryNorm))?, self.norm(part(KeyNorm))?]),
                 false => None,
             },
-            attention_out: self.linear(&[part(AttentionOut)], &attention_out)?,
+            attention_out: self.linear(&[part(AttentionOut)], attention_out, &attention_out_spec)?,
             post_attention_norm: config.post_norms.then(|| self.norm(part(PostAttentionNorm))).transpose()?,
             ffn_norm: self.norm(part(FfnNorm))?,
             ffn: self.ffn(layer)?,
@@ -85,56 +90,49 @@ impl<B: Backend> Loader<'_, B> {
 
     fn ffn(&mut self, layer: usize) -> Result<FfnWeights<B>> {
         let part = |part| Part::Layer(layer, part);
-        let [gate_up_spec, down_spec] = network_specs(self.config, self.format);
+        let [gate_up_spec, down_spec] = network_specs(self.config, self.format, layer);
+        let format = |matrix| self.config.matrix_format(self.format, layer, matrix);
+        let (gate_up_format, down_format) = (format(LayerMatrix::GateUp), format(LayerMatrix::Down));
         let Some(routing) = &self.config.experts else {
             return Ok(FfnWeights::Dense(Network {
-                gate_up: self.linear(&[part(LayerPart::Gate), part(LayerPart::Up)], &gate_up_spec)?,
-                down: self.linear(&[part(LayerPart::Down)], &down_spec)?,
+                gate_up: self.linear(
+                    &[part(LayerPart::Gate), part(LayerPart::Up)],
+                    gate_up_format,
+                    &gate_up_spec,
+                )?,
+                down: self.linear(&[part(LayerPart::Down)], down_format, &down_spec)?,
             }));
         };
-        let router_format = WeightsFormat::F32;
-        let router = self.matrix(&[part(LayerPart::Router)], router_format)?;
-        let router_spec = linear_spec(router_format, self.config.hidden, routing.experts);
-        let router = self.pack(&router, &router_spec)?;
+        let router_spec = MatrixFormat::F32.spec(self.config.hidden, routing.experts);
+        let router = self.linear(&[part(LayerPart::Router)], MatrixFormat::F32, &router_spec)?;
         let (mut gate_up, mut down) = (Vec::new(), Vec::new());
         for expert in 0..routing.experts {
             let of = |which| part(LayerPart::Expert(expert, which));
-            gate_up.push(self.linear(&[of(ExpertPart::Gate), of(ExpertPart::Up)], &gate_up_spec)?);
-            down.push(self.linear(&[of(ExpertPart::Down)], &down_spec)?);
+            let parts = [of(ExpertPart::Gate), of(ExpertPart::Up)];
+            gate_up.push(self.linear(&parts, gate_up_format, &gate_up_spec)?);
+            down.push(self.linear(&[of(ExpertPart::Down)], down_format, &down_spec)?);
         }
         Ok(FfnWeights::Experts { router, gate_up, down })
     }
 
     /// The rows of some tensors, one below the other.
-    fn matrix(&mut self, parts: &[Part], format: WeightsFormat) -> Result<HostMatrix> {
-        self.read(parts, |tensors| HostMatrix::read(tensors, format))
-    }
-
-    /// A layer's matrix, as the weights of one linear layer.
-    fn linear(&mut self, parts: &[Part], spec: &LinearSpec) -> Result<B::Packed> {
-        let matrix = if self.format == WeightsFormat::W8a8 && self.config.stored_w8a8 {
-            self.read(parts, HostMatrix::stored_int8)?
-        } else {
-            self.matrix(parts, self.format)?
-        };
-        self.pack(&matrix, spec)
-    }
-
-    fn read(
-        &mut self,
-        parts: &[Part],
-        convert: impl FnOnce(&[SourceTensor<'_>]) -> Result<HostMatrix>,
-    ) -> Result<HostMatrix> {
+    fn matrix(&mut self, parts: &[Part], format: MatrixFormat) -> Result<HostMatrix> {
         let file = self.file;
         let tensors = parts.iter().map(|&part| file.tensor(part)).collect::<Result<Vec<_>>>()?;
-        let matrix = convert(&tensors)?;
+        let matrix = HostMatrix::read(&tensors, format)?;
         tensors.iter().for_each(|tensor| self.count(tensor));
         Ok(matrix)
     }
 
-    fn pack(&mut self, matrix: &HostMatrix, spec: &LinearSpec) -> Result<B::Packed> {
+    /// The rows of some tensors, as the weights of one linear layer.
+    fn linear(&mut self, parts: &[Part], format: MatrixFormat, spec: &LinearSpec) -> Result<B::Packed> {
+        let matrix = self.matrix(parts, format)?;
+        self.pack(&matrix, format, spec)
+    }
+
+    fn pack(&mut self, matrix: &HostMatrix, format: MatrixFormat, spec: &LinearSpec) -> Result<B::Packed> {
         self.device.linear_supports(spec).require("linear", self.device, spec)?;
-        self.kept += matrix.bytes();
+        self.kept += format.bytes(spec.weight_rows() as u64, spec.in_features as u64);
         Ok(self.device.linear_pack(self.stream, matrix.weights().check(spec)?)?)
     }
 
