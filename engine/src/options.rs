@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use crate::schedule::PrefixReuse;
+use crate::weights_cache::WeightsCache;
 use halite_hal::DType;
 use halite_kernels::cache::KvFormat;
 use std::{fmt, str::FromStr};
@@ -142,6 +143,9 @@ pub struct EngineOptions {
     pub drawn_tokens: Option<usize>,
     /// Reuse of prefixes.
     pub prefix_reuse: PrefixReuse,
+    /// Where converted weights are taken from, and kept for later starts; it has to be of the model that is loaded. `None`:
+    /// they are converted at each start.
+    pub weights_cache: Option<WeightsCache>,
 }
 
 impl Default for EngineOptions {
@@ -158,6 +162,7 @@ impl Default for EngineOptions {
             max_waiting: 1024,
             drawn_tokens: None,
             prefix_reuse: PrefixReuse::default(),
+            weights_cache: None,
         }
     }
 }
@@ -251,6 +256,13 @@ impl EngineOptions {
         self
     }
 
+    /// Sets where converted weights are kept.
+    #[must_use]
+    pub fn weights_cache(mut self, cache: WeightsCache) -> Self {
+        self.weights_cache = Some(cache);
+        self
+    }
+
     /// The storage of keys and values.
     pub fn kept_kv_format(&self) -> KvFormat {
         self.kv_format.unwrap_or(self.weights.default_kv_format())
@@ -300,13 +312,27 @@ const MAX_BATCH_TOKENS: usize = 1 << 16;
 /// The largest `block_size`.
 const MAX_BLOCK_SIZE: usize = 1 << 12;
 
-/// How far loading has come, in bytes of the file's tensors.
+/// What loading does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadStep {
+    /// The file's tensors are converted; bytes are theirs.
+    Converting,
+    /// Converted weights that an earlier start kept are taken; bytes are theirs.
+    Restoring,
+    /// Weights that were converted are brought to the disk, for later starts; bytes are theirs.
+    Keeping,
+}
+
+/// How far loading has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadProgress<'a> {
-    /// The tensor converted last.
+    /// What is done.
+    pub step: LoadStep,
+    /// The tensor converted or taken last.
     pub tensor: &'a str,
-    /// Bytes converted so far.
+    /// Bytes so far.
     pub done: u64,
     /// Bytes in all.
     pub total: u64,

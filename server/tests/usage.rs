@@ -62,7 +62,16 @@ fn help_names_every_command_and_option() {
         assert!(chat.contains(option), "{option} in {chat}");
     }
     let bench = place.halite(&["bench", "model", "--help"]).success();
-    for option in ["--prompt", "--generate", "--batch", "--threads", "--runs", "--weights", "--json"] {
+    for option in [
+        "--prompt",
+        "--generate",
+        "--batch",
+        "--threads",
+        "--runs",
+        "--weights",
+        "--no-weights-cache",
+        "--json",
+    ] {
         assert!(bench.contains(option), "{option} in {bench}");
     }
     let eval = place.halite(&["eval", "perplexity", "--help"]).success();

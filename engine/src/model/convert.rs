@@ -111,6 +111,22 @@ impl HostMatrix {
         Ok(Self::Blocks(format, all))
     }
 
+    /// What the sections of a matrix are called: its elements, and their scales where there are any.
+    pub(super) const SECTIONS: [&str; 2] = ["table", "table scales"];
+
+    /// Its bytes by section.
+    pub(super) fn sections(&self) -> Vec<(&'static str, &[u8])> {
+        let [values, scales_name] = Self::SECTIONS;
+        match self {
+            Self::F32(elements) => vec![(values, bytemuck::cast_slice(elements))],
+            Self::Bf16(elements) => vec![(values, bytemuck::cast_slice(elements))],
+            Self::Int8 { q, scales } | Self::Int4 { q, scales } => {
+                vec![(values, bytemuck::cast_slice(q)), (scales_name, bytemuck::cast_slice(scales))]
+            }
+            Self::Blocks(_, blocks) => vec![(values, blocks)],
+        }
+    }
+
     /// As a linear layer's weights.
     pub(super) fn weights(&self) -> HostWeights<'_> {
         match self {

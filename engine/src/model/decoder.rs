@@ -19,6 +19,7 @@
 use super::buffers::{Buffers, OutputBuffers};
 use super::capacity::Capacity;
 use super::layer::{Heads, Layers};
+use super::loader::Source;
 use super::plans::Plans;
 use super::queue::Queue;
 use super::weights::Weights;
@@ -68,7 +69,8 @@ impl<B: Backend> Decoder<B> {
         let plans = Plans::new(&device, &cache, &config, &capacity, format)?;
         let buffers = Buffers::new(&device, &config, format, max_tokens)?;
         let output = OutputBuffers::new(&device, &config, format.output_layer(), capacity.max_output_rows)?;
-        let weights = Weights::load(&device, &mut stream, file, &config, format, progress)?;
+        let source = Source { file, config: &config, format, cache: options.weights_cache.as_ref() };
+        let weights = Weights::load(&device, &mut stream, source, progress)?;
 
         let norm = NormSpec::rms(config.norm_eps);
         stream.reserve(workspace(&device, &config, format, &capacity, &plans, &weights, &norm))?;
@@ -180,6 +182,7 @@ fn model_info<B: Backend>(
         model_context: config.context,
         weights: format,
         weight_bytes: weights.bytes,
+        weights_restored: weights.restored,
         kv_format: kv.format,
         block_size: kv.block_size,
         kv_blocks: capacity.kv_blocks,

@@ -2,8 +2,10 @@
 
 use super::convert::HostMatrix;
 use super::plans::Plans;
-use crate::model_file::{LayerMatrix, ModelConfig};
+use crate::model_file::{LayerMatrix, MatrixFormat, ModelConfig};
+use crate::weights_cache::KeptWeights;
 use crate::{Result, WeightsFormat};
+use half::bf16;
 use halite_hal::Error;
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
 use halite_kernels::linear::LinearSpec;
@@ -19,6 +21,8 @@ pub(super) struct Weights<B: Backend> {
     pub(super) output: B::Packed,
     /// Bytes of all of them.
     pub(super) bytes: u64,
+    /// Whether they were kept by an earlier start.
+    pub(super) restored: bool,
 }
 
 /// One layer's weights.
@@ -109,6 +113,29 @@ impl<B: Backend> Table<B> {
                 scales: Tensor::from_slice(stream, scales, &dims[..1])?,
             },
             HostMatrix::Int4 { .. } | HostMatrix::Blocks(..) => return Err(four_bit_table().into()),
+        })
+    }
+
+    /// Takes what was kept of a matrix's [sections](HostMatrix::sections).
+    pub(super) fn take(
+        stream: &mut B::Stream,
+        kept: &mut KeptWeights,
+        format: MatrixFormat,
+        dims: &[usize],
+    ) -> Result<Self> {
+        let [values, scales] = HostMatrix::SECTIONS;
+        Ok(match format {
+            MatrixFormat::F32 => {
+                Self::Float(Tensor::from_slice(stream, kept.take_elements::<f32>(values)?, dims)?)
+            }
+            MatrixFormat::Bf16 => {
+                Self::Float(Tensor::from_slice(stream, kept.take_elements::<bf16>(values)?, dims)?)
+            }
+            MatrixFormat::Int8 | MatrixFormat::StoredInt8 => Self::Int8 {
+                q: Tensor::from_slice(stream, kept.take_elements::<i8>(values)?, dims)?,
+                scales: Tensor::from_slice(stream, kept.take_elements::<f32>(scales)?, &dims[..1])?,
+            },
+            MatrixFormat::Int4 | MatrixFormat::Blocks(_) => return Err(four_bit_table().into()),
         })
     }
 

@@ -19,6 +19,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TYPE", value_parser = kv())]
     pub(crate) kv: Option<KvFormat>,
 
+    /// Convert the weights at each start: neither take what an earlier start kept nor keep anything
+    #[arg(long)]
+    pub(crate) no_weights_cache: bool,
+
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 
@@ -41,7 +45,7 @@ impl LoadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct CacheArgs {
-    /// Where named models, those of the hub, and what a GPU's driver compiled (models/pipelines) are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
+    /// Where named models, those of the hub, converted weights (models/weights), and what a GPU's driver compiled (models/pipelines) are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
     #[arg(long = "cache", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
