@@ -48,8 +48,8 @@ impl WeightsFormat {
     /// The format of the output layer (the vocabulary projection) that goes with it.
     ///
     /// With W8A8 it is BF16, as in the usual W8A8 checkpoints: its rounding goes straight into the logits, and costs
-    /// more accuracy a byte than any other layer's. With W4A8 it is W8A8: in BF16 a small model's step would read more bytes
-    /// of it than of all its layers. docs/numerics.md has the figures.
+    /// more accuracy a byte than any other layer's. With W4A8 it is W8A8: in BF16 it would be two fifths of the
+    /// bytes that a step of the default model reads. docs/numerics.md has the figures.
     pub fn output_layer(self) -> Self {
         match self {
             Self::W8a8 => Self::Bf16,
