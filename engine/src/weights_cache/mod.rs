@@ -1,6 +1,6 @@
 //! Converted weights, kept on disk: a later start takes them as they are instead of converting them again.
 //!
-//! One file holds all weights of one model as one backend packed them in one [`WeightsFormat`](crate::WeightsFormat):
+//! One file holds all weights of one model as one backend packed them in one [`WeightsFormat`]:
 //!
 //! | bytes | what |
 //! |---|---|
