@@ -6,6 +6,7 @@ use crate::{
     safetensors::SafetensorsError,
     schedule::{AdmissionError, ConfigError, StepError},
     text::TextError,
+    weights_cache::WeightsCacheError,
 };
 
 /// `Result` with [`EngineError`].
@@ -24,6 +25,9 @@ pub enum EngineError {
     /// The file is sound, but the model in it contradicts itself or is of an unknown kind.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Kept weights that cannot be taken. Loading does not fail with it: weights are converted then.
+    #[error(transparent)]
+    WeightsCache(#[from] WeightsCacheError),
     /// The tokenizer, the chat template, or a text given to them.
     #[error(transparent)]
     Text(#[from] TextError),

@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use crate::schedule::PrefixReuse;
+use crate::weights_cache::WeightsCache;
 use halite_hal::DType;
 use halite_kernels::cache::KvFormat;
 use std::{fmt, str::FromStr};
@@ -20,6 +21,10 @@ pub enum WeightsFormat {
     /// output layer, which is BF16.
     #[default]
     W8a8,
+    /// 4 bits with a scale a group of 32 values; activations are quantised per token. Matrices that the file has in blocks
+    /// of 4 bits (Q4_0, Q4_1, Q4_K) are used as they are; others are quantised here. The output layer and the embedding
+    /// table are INT8. A sixth to a fifth of F32.
+    W4a8,
     /// BF16, with F32 activations. Half of F32.
     Bf16,
     /// F32, the file's values exactly.
@@ -28,23 +33,43 @@ pub enum WeightsFormat {
 
 impl WeightsFormat {
     /// Every format.
-    pub const ALL: [Self; 3] = [Self::W8a8, Self::Bf16, Self::F32];
+    pub const ALL: [Self; 4] = [Self::W8a8, Self::W4a8, Self::Bf16, Self::F32];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::W8a8 => "w8a8",
+            Self::W4a8 => "w4a8",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
 
     /// The format of the output layer (the vocabulary projection) that goes with it.
     ///
     /// With W8A8 it is BF16, as in the usual W8A8 checkpoints: its rounding goes straight into the logits, and costs
-    /// more accuracy a byte than any other layer's. docs/numerics.md has the figures.
+    /// more accuracy a byte than any other layer's. With W4A8 it is W8A8: in BF16 it would be two fifths of the
+    /// bytes that a step of the default model reads. docs/numerics.md has the figures.
     pub fn output_layer(self) -> Self {
         match self {
             Self::W8a8 => Self::Bf16,
+            Self::W4a8 => Self::W8a8,
             Self::Bf16 | Self::F32 => self,
+        }
+    }
+
+    /// Whether layers read INT8, quantised per token.
+    pub(crate) fn quantizes_activations(self) -> bool {
+        match self {
+            Self::W8a8 | Self::W4a8 => true,
+            Self::Bf16 | Self::F32 => false,
         }
     }
 
     /// The storage of keys and values that goes with it: no coarser than the weights.
     pub fn default_kv_format(self) -> KvFormat {
         KvFormat::Float(match self {
-            Self::W8a8 => DType::F16,
+            Self::W8a8 | Self::W4a8 => DType::F16,
             Self::Bf16 => DType::Bf16,
             Self::F32 => DType::F32,
         })
@@ -53,11 +78,7 @@ impl WeightsFormat {
 
 impl fmt::Display for WeightsFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::W8a8 => "w8a8",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -66,7 +87,7 @@ impl FromStr for WeightsFormat {
 
     fn from_str(text: &str) -> Result<Self, EngineError> {
         let found = Self::ALL.into_iter().find(|format| format.to_string() == text);
-        found.ok_or_else(|| EngineError::option("weights", "w8a8, bf16 or f32", text))
+        found.ok_or_else(|| EngineError::option("weights", "w8a8, w4a8, bf16 or f32", text))
     }
 }
 
@@ -122,6 +143,9 @@ pub struct EngineOptions {
     pub drawn_tokens: Option<usize>,
     /// Reuse of prefixes.
     pub prefix_reuse: PrefixReuse,
+    /// Where converted weights are taken from, and kept for later starts; it has to be of the model that is loaded. `None`:
+    /// they are converted at each start.
+    pub weights_cache: Option<WeightsCache>,
 }
 
 impl Default for EngineOptions {
@@ -138,6 +162,7 @@ impl Default for EngineOptions {
             max_waiting: 1024,
             drawn_tokens: None,
             prefix_reuse: PrefixReuse::default(),
+            weights_cache: None,
         }
     }
 }
@@ -231,6 +256,13 @@ impl EngineOptions {
         self
     }
 
+    /// Sets where converted weights are kept.
+    #[must_use]
+    pub fn weights_cache(mut self, cache: WeightsCache) -> Self {
+        self.weights_cache = Some(cache);
+        self
+    }
+
     /// The storage of keys and values.
     pub fn kept_kv_format(&self) -> KvFormat {
         self.kv_format.unwrap_or(self.weights.default_kv_format())
@@ -280,13 +312,27 @@ const MAX_BATCH_TOKENS: usize = 1 << 16;
 /// The largest `block_size`.
 const MAX_BLOCK_SIZE: usize = 1 << 12;
 
-/// How far loading has come, in bytes of the file's tensors.
+/// What loading does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadStep {
+    /// The file's tensors are converted; bytes are theirs.
+    Converting,
+    /// Converted weights that an earlier start kept are taken; bytes are theirs.
+    Restoring,
+    /// Weights that were converted are brought to the disk, for later starts; bytes are theirs.
+    Keeping,
+}
+
+/// How far loading has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadProgress<'a> {
-    /// The tensor converted last.
+    /// What is done.
+    pub step: LoadStep,
+    /// The tensor converted or taken last.
     pub tensor: &'a str,
-    /// Bytes converted so far.
+    /// Bytes so far.
     pub done: u64,
     /// Bytes in all.
     pub total: u64,

@@ -39,6 +39,8 @@ pub struct ModelInfo {
     pub weights: WeightsFormat,
     /// Bytes of the weights as kept, a tied output layer counted twice, as it is kept twice.
     pub weight_bytes: u64,
+    /// Whether they are what an earlier start kept; see [`weights_cache`](crate::weights_cache).
+    pub weights_restored: bool,
     /// How keys and values are kept.
     pub kv_format: KvFormat,
     /// Tokens of a KV block.

@@ -120,19 +120,29 @@ fn f32_greedy_answers() {
 /// INT8 rounding is amplified by the layers: the difference varies by about 0.007 between tiers, whose bits differ.
 #[test]
 fn w8a8_likelihoods_with_and_without_fusing() {
+    likelihoods_of_quantised_activations(WeightsFormat::W8a8, 0.04);
+}
+
+/// The file's own 4 bits; what differs is the rounding of activations, and the output layer in INT8.
+#[test]
+fn w4a8_likelihoods_with_and_without_fusing() {
+    likelihoods_of_quantised_activations(WeightsFormat::W4a8, 0.045);
+}
+
+fn likelihoods_of_quantised_activations(weights: WeightsFormat, allowed: f64) {
     let golden = golden();
     let expected: Vec<f64> = golden.windows.iter().map(|window| window.mean_nll).collect();
     // The tiers between them give the best one's bits.
     for tier in [Tier::PORTABLE, Tier::best()] {
-        let options = options(WeightsFormat::W8a8);
+        let options = options(weights);
         let mut engine = Engine::load(cpu(2, tier), model_file(), &options, &mut |_| {}).unwrap();
         let windows = golden.windows.iter();
         let got: Vec<f64> = windows.map(|window| mean(&engine.score(&window.token_ids).unwrap())).collect();
         let difference = (got.iter().sum::<f64>() - expected.iter().sum::<f64>()) / got.len() as f64;
-        println!("{tier}: means {got:.4?}, golden {expected:.4?}, difference {difference:+.5}");
+        println!("{weights} on {tier}: means {got:.4?}, golden {expected:.4?}, difference {difference:+.5}");
         assert!(
-            difference.abs() < 0.04,
-            "{tier}: mean over the windows is off by {difference}: {got:?}, golden {expected:?}"
+            difference.abs() < allowed,
+            "{weights} on {tier}: mean over the windows is off by {difference}: {got:?}, golden {expected:?}"
         );
     }
 }

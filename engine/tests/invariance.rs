@@ -150,6 +150,11 @@ fn default_model_w8a8() {
     default_model(WeightsFormat::W8a8);
 }
 
+#[test]
+fn default_model_w4a8() {
+    default_model(WeightsFormat::W4a8);
+}
+
 /// Tokens of a cache that is too small for all requests.
 const TIGHT: usize = 256;
 

@@ -160,7 +160,7 @@ fn experts_are_counted() {
         let config = ModelFolder::open(checkpoint(name)).unwrap().config().unwrap();
         let routing = config.experts.as_ref().unwrap();
         assert_eq!((routing.experts, routing.top_k, config.ffn), (experts, per_token, ffn));
-        for weights in [WeightsFormat::W8a8, WeightsFormat::Bf16] {
+        for weights in WeightsFormat::ALL {
             let options = EngineOptions::new().weights(weights);
             let engine = Engine::load(cpu(1, Tier::best()), checkpoint(name), &options, &mut |_| {}).unwrap();
             assert_eq!(engine.describe().parameters, config.parameters());

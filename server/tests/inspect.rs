@@ -9,7 +9,7 @@ use std::fs;
 use support::tiny_model::{TinyModel, Value as Key};
 use support::{Outcome, Place, fixture_folder, halite, json as parsed, model};
 
-const FORMATS: [&str; 3] = ["w8a8", "bf16", "f32"];
+const FORMATS: [&str; 4] = ["w8a8", "w4a8", "bf16", "f32"];
 
 /// The report as JSON and as text; what stands in the way is no error.
 fn inspect(run: impl Fn(&[&str]) -> Outcome, model: &str) -> (Value, String) {
@@ -22,6 +22,8 @@ fn number(value: &Value) -> u64 {
 
 /// Every figure is there and the sum of its parts. `tables`: embedding table and output layer, if they are two.
 fn assert_sums(report: &Value, text: &str, tables: u64, int8_stored: bool) {
+    // A scale and a minimum for each group where the file has Q4_1, else a scale.
+    let factors = if stored(report).contains_key("Q4_1") { 2 } else { 1 };
     let model = &report["model"];
     let of = |key: &str| number(&model[key]);
     let (query, kv) = (of("query_heads") * of("head_dim"), of("kv_heads") * of("head_dim"));
@@ -39,6 +41,12 @@ fn assert_sums(report: &Value, text: &str, tables: u64, int8_stored: bool) {
         let (weights, kv_type, kv_element) = match memory["weights"].as_str().unwrap() {
             "w8a8" if int8_stored => (matrices + 4 * rows + 2 * 2 * table, "f16", 2),
             "w8a8" => (matrices + 4 * rows + 2 * table + embedding_int8, "f16", 2),
+            "w4a8" => {
+                // Whole bytes of 4-bit values, and a scale for each 32: in some models the last group of a row is short.
+                let row = |columns: u64| columns.div_ceil(2) + 4 * factors * columns.div_ceil(32);
+                let four_bit = (query + 2 * kv + 2 * ffn) * row(hidden) + hidden * (row(query) + row(ffn));
+                (layers * four_bit + 2 * embedding_int8, "f16", 2)
+            }
             "bf16" => (2 * (matrices + 2 * table), "bf16", 2),
             _ => (4 * (matrices + 2 * table), "f32", 4),
         };

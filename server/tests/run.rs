@@ -76,7 +76,7 @@ fn an_answer_ends_just_before_a_stop_text() {
 fn every_format_and_tier_answers() {
     let place = Place::new();
     let model = place.model();
-    for weights in ["w8a8", "bf16", "f32"] {
+    for weights in ["w8a8", "w4a8", "bf16", "f32"] {
         for tier in halite_cpu::Tier::available() {
             let run = ["run", "-m", &model, "-n", "5", "--weights", weights, "--tier", tier.name(), "A"];
             let outcome = place.halite(&run);
@@ -206,4 +206,44 @@ fn a_template_sees_the_time() {
     let mut chat = chat.spawn().unwrap();
     chat.stdin.take().unwrap().write_all(b"AB\n").unwrap();
     assert_eq!(String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap(), raw);
+}
+
+/// The second start takes the converted weights that the first kept, to the same answer; told otherwise, neither does.
+#[test]
+fn converted_weights_are_kept_for_later_starts() {
+    let place = Place::new();
+    let model = place.model();
+    let run = |more: &[&str]| {
+        let outcome = place.halite(&[&["-v", "run", "-m", &model, "-n", "20", "AB"], more].concat());
+        let restored = outcome.stderr.contains("restored=true");
+        assert!(restored || outcome.stderr.contains("restored=false"), "{outcome:?}");
+        (restored, outcome.stderr.contains("keeping the converted weights"), outcome.success())
+    };
+    let weights = place.path("cache").join("weights");
+    let files = || std::fs::read_dir(&weights).map_or(0, Iterator::count);
+    let (restored, kept, answer) = run(&["--no-weights-cache"]);
+    assert!(!restored && !kept && files() == 0);
+    assert_eq!(run(&[]), (false, true, answer.clone()));
+    assert_eq!(run(&[]), (true, false, answer.clone()));
+    assert_eq!(run(&["--no-weights-cache"]), (false, false, answer.clone()));
+    let (restored, _, other) = run(&["--weights", "w4a8"]);
+    assert!(!restored && files() == 2, "a file a format");
+    assert_eq!(run(&["--weights", "w4a8"]), (true, false, other));
+
+    // Damaged, it is said so, and converted again.
+    for entry in std::fs::read_dir(&weights).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[1000] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let outcome = place.halite(&["run", "-m", &model, "-n", "20", "AB"]);
+    assert_eq!(outcome.said(&["is damaged: the checksum of", "converted again"]), answer);
+    assert_eq!(run(&[]), (true, false, answer.clone()));
+
+    // Where nothing can be kept, it is said, and the answer is the same.
+    std::fs::remove_dir_all(&weights).unwrap();
+    std::fs::write(&weights, "no folder").unwrap();
+    let outcome = place.halite(&["run", "-m", &model, "-n", "20", "AB"]);
+    assert_eq!(outcome.said(&["are not kept", "--no-weights-cache"]), answer);
 }

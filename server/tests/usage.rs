@@ -62,7 +62,16 @@ fn help_names_every_command_and_option() {
         assert!(chat.contains(option), "{option} in {chat}");
     }
     let bench = place.halite(&["bench", "model", "--help"]).success();
-    for option in ["--prompt", "--generate", "--batch", "--threads", "--runs", "--weights", "--json"] {
+    for option in [
+        "--prompt",
+        "--generate",
+        "--batch",
+        "--threads",
+        "--runs",
+        "--weights",
+        "--no-weights-cache",
+        "--json",
+    ] {
         assert!(bench.contains(option), "{option} in {bench}");
     }
     let eval = place.halite(&["eval", "perplexity", "--help"]).success();
@@ -89,7 +98,7 @@ fn wrong_arguments_are_named() {
         (&["run", "--stop", "", "A"], &["--stop"]),
         (&["run", "--threads", "0", "A"], &["--threads"]),
         (&["run", "--threads", "1025", "A"], &["--threads"]),
-        (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "bf16", "f32"]),
+        (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "w4a8", "bf16", "f32"]),
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx2", "avx-vnni", "avx512", "amx"]),
         (&["run", "--device", "gpu", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),

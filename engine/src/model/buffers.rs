@@ -21,22 +21,20 @@ pub(super) enum Input<B: Backend> {
 impl<B: Backend> Input<B> {
     /// Memory for the form that goes with `format`.
     fn new(device: &B, format: WeightsFormat, rows: usize, columns: usize) -> Result<Self> {
-        Ok(match format {
-            WeightsFormat::W8a8 => Self::Int8 {
+        Ok(match format.quantizes_activations() {
+            true => Self::Int8 {
                 q: Tensor::new(device, DType::I8, &[rows, columns])?,
                 scales: Tensor::new(device, DType::F32, &[rows])?,
             },
-            WeightsFormat::Bf16 | WeightsFormat::F32 => {
-                Self::Float(Tensor::new(device, DType::F32, &[rows, columns])?)
-            }
+            false => Self::Float(Tensor::new(device, DType::F32, &[rows, columns])?),
         })
     }
 
     /// As [`Self::new`], but where the form is float it is `x` itself.
     fn of(device: &B, format: WeightsFormat, x: &Tensor<B>) -> Result<Self> {
-        match format {
-            WeightsFormat::W8a8 => Self::new(device, format, x.dims()[0], x.dims()[1]),
-            WeightsFormat::Bf16 | WeightsFormat::F32 => Ok(Self::Float(x.clone())),
+        match format.quantizes_activations() {
+            true => Self::new(device, format, x.dims()[0], x.dims()[1]),
+            false => Ok(Self::Float(x.clone())),
         }
     }
 

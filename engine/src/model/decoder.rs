@@ -13,12 +13,13 @@
 //! ```
 //!
 //! Biases, norms of heads, post-norms and soft-caps are there where the model's family has them; how far attention sees
-//! may differ from layer to layer. Activations are F32 between operators. Before W8A8 weights they are quantised per
+//! may differ from layer to layer. Activations are F32 between operators. Before integer weights they are quantised per
 //! token: by the norm itself where one comes before the layer, otherwise by an operator of its own.
 
 use super::buffers::{Buffers, OutputBuffers};
 use super::capacity::Capacity;
 use super::layer::{Heads, Layers};
+use super::loader::Source;
 use super::plans::Plans;
 use super::queue::Queue;
 use super::weights::Weights;
@@ -68,7 +69,8 @@ impl<B: Backend> Decoder<B> {
         let plans = Plans::new(&device, &cache, &config, &capacity, format)?;
         let buffers = Buffers::new(&device, &config, format, max_tokens)?;
         let output = OutputBuffers::new(&device, &config, format.output_layer(), capacity.max_output_rows)?;
-        let weights = Weights::load(&device, &mut stream, file, &config, format, progress)?;
+        let source = Source { file, config: &config, format, cache: options.weights_cache.as_ref() };
+        let weights = Weights::load(&device, &mut stream, source, progress)?;
 
         let norm = NormSpec::rms(config.norm_eps);
         stream.reserve(workspace(&device, &config, format, &capacity, &plans, &weights, &norm))?;
@@ -148,13 +150,13 @@ fn workspace<B: Backend>(
     let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention));
     let output = device.linear_workspace(&weights.output, capacity.max_output_rows);
     let int8 = &QuantizeSpec::INT8_PER_TOKEN;
-    let quantized = match format {
-        WeightsFormat::W8a8 => {
+    let quantized = match format.quantizes_activations() {
+        true => {
             let rows = |columns| device.quantize_workspace(int8, max_tokens, columns);
             let normed = device.norm_quantize_workspace(norm, int8, max_tokens, config.hidden);
             normed.max(rows(config.query_width())).max(rows(config.ffn))
         }
-        WeightsFormat::Bf16 | WeightsFormat::F32 => 0,
+        false => 0,
     };
     layers.chain(attention).max().unwrap_or(0).max(output).max(quantized)
 }
@@ -180,6 +182,7 @@ fn model_info<B: Backend>(
         model_context: config.context,
         weights: format,
         weight_bytes: weights.bytes,
+        weights_restored: weights.restored,
         kv_format: kv.format,
         block_size: kv.block_size,
         kv_blocks: capacity.kv_blocks,

@@ -5,6 +5,7 @@ mod buffers;
 mod capacity;
 mod convert;
 mod decoder;
+mod keeping;
 mod layer;
 mod loader;
 mod plans;

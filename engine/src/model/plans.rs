@@ -49,7 +49,8 @@ impl<B: Backend> ExpertPlans<B> {
         format: WeightsFormat,
         tokens: usize,
     ) -> Result<Self> {
-        let [gate_up, down] = network_specs(config, format);
+        // Experts of all layers have one format.
+        let [gate_up, down] = network_specs(config, format, 0);
         let local = LocalExperts::all(routing.experts);
         let spec = ExpertsSpec::new(local, routing.top_k, FeedForward::new(gate_up, down));
         device.routing_supports(routing).require("routing", device, routing)?;

@@ -2,10 +2,13 @@
 
 use super::convert::HostMatrix;
 use super::plans::Plans;
-use crate::model_file::ModelConfig;
+use crate::model_file::{LayerMatrix, MatrixFormat, ModelConfig};
+use crate::weights_cache::KeptWeights;
 use crate::{Result, WeightsFormat};
+use half::bf16;
+use halite_hal::Error;
 use halite_kernels::embedding::{EmbeddingSpec, EmbeddingTable, TableFormat};
-use halite_kernels::linear::{LinearSpec, WeightFormat};
+use halite_kernels::linear::LinearSpec;
 use halite_kernels::moe::ExpertWeights;
 use halite_kernels::{Backend, Tensor};
 
@@ -18,6 +21,8 @@ pub(super) struct Weights<B: Backend> {
     pub(super) output: B::Packed,
     /// Bytes of all of them.
     pub(super) bytes: u64,
+    /// Whether they were kept by an earlier start.
+    pub(super) restored: bool,
 }
 
 /// One layer's weights.
@@ -107,6 +112,30 @@ impl<B: Backend> Table<B> {
                 q: Tensor::from_slice(stream, q, dims)?,
                 scales: Tensor::from_slice(stream, scales, &dims[..1])?,
             },
+            HostMatrix::Int4 { .. } | HostMatrix::Blocks(..) => return Err(four_bit_table().into()),
+        })
+    }
+
+    /// Takes what was kept of a matrix's [sections](HostMatrix::sections).
+    pub(super) fn take(
+        stream: &mut B::Stream,
+        kept: &mut KeptWeights,
+        format: MatrixFormat,
+        dims: &[usize],
+    ) -> Result<Self> {
+        let [values, scales] = HostMatrix::SECTIONS;
+        Ok(match format {
+            MatrixFormat::F32 => {
+                Self::Float(Tensor::from_slice(stream, kept.take_elements::<f32>(values)?, dims)?)
+            }
+            MatrixFormat::Bf16 => {
+                Self::Float(Tensor::from_slice(stream, kept.take_elements::<bf16>(values)?, dims)?)
+            }
+            MatrixFormat::Int8 | MatrixFormat::StoredInt8 => Self::Int8 {
+                q: Tensor::from_slice(stream, kept.take_elements::<i8>(values)?, dims)?,
+                scales: Tensor::from_slice(stream, kept.take_elements::<f32>(scales)?, &dims[..1])?,
+            },
+            MatrixFormat::Int4 | MatrixFormat::Blocks(_) => return Err(four_bit_table().into()),
         })
     }
 
@@ -125,17 +154,15 @@ impl<B: Backend> Table<B> {
     }
 }
 
-/// The two layers of a feed-forward network in a weights' format.
-pub(super) fn network_specs(config: &ModelConfig, format: WeightsFormat) -> [LinearSpec; 2] {
-    let gate_up = linear_spec(format, config.hidden, config.ffn).gated(config.activation);
-    [gate_up, linear_spec(format, config.ffn, config.hidden)]
+/// The error of a table of 4 bits: no format of weights asks for one.
+fn four_bit_table() -> Error {
+    let (expected, got) = ("F32, BF16 or INT8".to_owned(), "4 bits".to_owned());
+    Error::Argument { operator: "embedding", argument: "table", expected, got }
 }
 
-/// The linear layer that takes `in_features` to `out_features` in a weights' format.
-pub(super) fn linear_spec(format: WeightsFormat, in_features: usize, out_features: usize) -> LinearSpec {
-    match format {
-        WeightsFormat::W8a8 => LinearSpec::w8a8(in_features, out_features),
-        WeightsFormat::Bf16 => LinearSpec::float(in_features, out_features, WeightFormat::Bf16),
-        WeightsFormat::F32 => LinearSpec::float(in_features, out_features, WeightFormat::F32),
-    }
+/// The two layers of a layer's feed-forward network, or of each of its experts.
+pub(super) fn network_specs(config: &ModelConfig, weights: WeightsFormat, layer: usize) -> [LinearSpec; 2] {
+    let format = |matrix| config.matrix_format(weights, layer, matrix);
+    let gate_up = format(LayerMatrix::GateUp).spec(config.hidden, config.ffn).gated(config.activation);
+    [gate_up, format(LayerMatrix::Down).spec(config.ffn, config.hidden)]
 }

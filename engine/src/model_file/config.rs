@@ -1,5 +1,6 @@
 //! A model's hyper-parameters, whatever file they came from.
 
+use super::FourBitLayer;
 use crate::WeightsFormat;
 use halite_kernels::activation::Activation;
 use halite_kernels::attention::{AttentionSpec, Mask};
@@ -63,6 +64,8 @@ pub struct ModelConfig {
     pub tied: bool,
     /// Whether the layers' matrices are INT8 in the file. As W8A8 they are used as they are.
     pub stored_w8a8: bool,
+    /// `[layers]`: how each layer's matrices are kept with 4-bit weights.
+    pub four_bit: Vec<FourBitLayer>,
 }
 
 /// What layers of one kind have in common: how far they see, and how positions turn.
@@ -111,9 +114,14 @@ impl ModelConfig {
     }
 
     /// The format of the embedding table beside layers of a format. A checkpoint that was quantised with care keeps the
-    /// table as it was.
+    /// table as it was. Beside 4 bits it is INT8, whatever the file has: a step reads a row a token, so fewer bits would not
+    /// make it faster.
     pub fn table_format(&self, weights: WeightsFormat) -> WeightsFormat {
-        if self.stored_w8a8 { weights.output_layer() } else { weights }
+        match weights {
+            WeightsFormat::W4a8 => WeightsFormat::W8a8,
+            _ if self.stored_w8a8 => weights.output_layer(),
+            _ => weights,
+        }
     }
 
     /// Columns of all query heads.

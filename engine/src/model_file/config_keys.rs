@@ -140,6 +140,8 @@ pub(super) fn config(
         layer_kinds: vec![0; layers],
         tied: false,
         stored_w8a8: false,
+        // Told by the tensors, once their shapes are known to be right.
+        four_bit: Vec::new(),
     })
 }
 

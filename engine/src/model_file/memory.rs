@@ -1,6 +1,6 @@
 //! What memory a model will need, from its hyper-parameters alone.
 
-use super::{LayerPart, ModelConfig};
+use super::{LayerPart, MatrixFormat, ModelConfig};
 use crate::WeightsFormat;
 use halite_kernels::cache::{KvFormat, KvSpec};
 
@@ -17,41 +17,48 @@ pub struct MemoryNeeded {
 impl ModelConfig {
     /// Values of all weights, a tied output layer counted once.
     pub fn parameters(&self) -> u64 {
-        let Counts { table, matrices, routers, vectors, .. } = self.counts();
+        let Counts { table, matrices, routers, vectors } = self.counts();
         matrices + routers + vectors + table * if self.tied { 1 } else { 2 }
     }
 
     /// The memory that the model takes with weights of one format and keys and values of another.
     pub fn memory(&self, weights: WeightsFormat, kv: KvFormat) -> MemoryNeeded {
-        let Counts { table, matrices, rows, routers, vectors } = self.counts();
-        let of = |format: WeightsFormat, values: u64, rows: u64| match format {
-            WeightsFormat::W8a8 => values + rows * 4,
-            WeightsFormat::Bf16 => values * 2,
-            WeightsFormat::F32 => values * 4,
-        };
-        let vocabulary = self.vocabulary as u64;
+        let Counts { routers, vectors, .. } = self.counts();
+        let of_table = |format| MatrixFormat::of(format).bytes(self.vocabulary as u64, self.hidden as u64);
         let kv = KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_format(kv);
         MemoryNeeded {
-            weights: of(self.table_format(weights), table, vocabulary)
-                + of(weights.output_layer(), table, vocabulary)
-                + of(weights, matrices, rows)
+            weights: of_table(self.table_format(weights))
+                + of_table(weights.output_layer())
+                + self.matrices(weights)
                 + (routers + vectors) * 4,
             kv_per_token: kv.block_bytes().unwrap_or(u64::MAX),
         }
     }
 
+    /// Bytes of the layers' matrices.
+    fn matrices(&self, weights: WeightsFormat) -> u64 {
+        let parts = LayerPart::shapes(self);
+        let of_layer = |layer: usize| -> u64 {
+            let bytes = parts.iter().map(|(part, shape)| match (part.matrix(), shape.as_slice()) {
+                (Some(matrix), &[rows, columns]) => {
+                    self.matrix_format(weights, layer, matrix).bytes(rows as u64, columns as u64)
+                }
+                _ => 0,
+            });
+            bytes.sum()
+        };
+        (0..self.layers).map(of_layer).sum()
+    }
+
     fn counts(&self) -> Counts {
         let (table, vectors) = (self.vocabulary as u64 * self.hidden as u64, self.hidden as u64);
-        let mut counts = Counts { table, matrices: 0, rows: 0, routers: 0, vectors };
+        let mut counts = Counts { table, matrices: 0, routers: 0, vectors };
         for (part, shape) in LayerPart::shapes(self) {
             let of =
                 |dims: &[usize]| dims.iter().map(|&dim| dim as u64).product::<u64>() * self.layers as u64;
             match shape.as_slice() {
                 dims if part == LayerPart::Router => counts.routers += of(dims),
-                dims @ [rows, _] => {
-                    counts.matrices += of(dims);
-                    counts.rows += of(&[*rows]);
-                }
+                dims @ [_, _] => counts.matrices += of(dims),
                 dims => counts.vectors += of(dims),
             }
         }
@@ -65,8 +72,6 @@ struct Counts {
     table: u64,
     /// Of the layers' matrices.
     matrices: u64,
-    /// Rows of these.
-    rows: u64,
     /// Of the routers, which are kept in F32.
     routers: u64,
     /// Of all vectors.

@@ -22,10 +22,12 @@ mod family;
 mod folder;
 mod folder_config;
 mod folder_names;
+mod four_bit;
 mod generation;
 mod gguf;
 mod gguf_config;
 mod json;
+mod matrix_format;
 mod memory;
 mod part;
 mod rope_factors;
@@ -38,7 +40,9 @@ pub use config::{AttentionKind, ModelConfig, RopeConfig};
 pub use error::ModelError;
 pub use family::ARCHITECTURES;
 pub use folder::ModelFolder;
+pub use four_bit::{FourBit, FourBitLayer};
 pub use generation::GenerationDefaults;
+pub(crate) use matrix_format::{GROUP, LayerMatrix, MatrixFormat};
 pub use memory::MemoryNeeded;
 pub(crate) use part::{ExpertPart, LayerPart, Part};
 pub(crate) use source_tensor::SourceTensor;
@@ -58,8 +62,9 @@ pub trait ModelFile: Tensors + Send + Sync {
     /// An unknown architecture, a missing key, a value that makes no sense, a tensor that is missing, of another shape
     /// or unknown: by name.
     fn config(&self) -> Result<ModelConfig> {
-        let config = self.read_config()?;
+        let mut config = self.read_config()?;
         shapes::check_tensors(self, &self.stored_tensors(), &config)?;
+        config.four_bit = four_bit::layers(self, &config)?;
         Ok(config)
     }
 

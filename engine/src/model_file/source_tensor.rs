@@ -2,8 +2,9 @@
 
 use super::ModelError;
 use crate::Result;
-use crate::gguf::{TensorView, dequantize_rows};
+use crate::gguf::{GgmlType, TensorView, dequantize_rows};
 use crate::safetensors::SafetensorsView;
+use halite_kernels::linear::WeightFormat;
 use std::ops::Range;
 
 /// A tensor of any format. Rows are the innermost dimension.
@@ -47,15 +48,31 @@ impl<'a> SourceTensor<'a> {
 
     /// Stored bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        let data = match self {
+        self.data().len() as u64
+    }
+
+    /// What is stored, scales beside it apart.
+    fn data(&self) -> &'a [u8] {
+        match self {
             Self::GgufRows { view, rows } => {
-                let all: usize = view.shape().split_last().map_or(1, |(_, outer)| outer.iter().product());
-                return (view.data().len() / all.max(1) * rows.len()) as u64;
+                let row = view.data().len() / view.rows().max(1);
+                view.data().get(row * rows.start..row * rows.end).unwrap_or_default()
             }
             Self::Gguf(view) => view.data(),
             Self::Safetensors(view) | Self::Int8PerChannel { q: view, .. } => view.data(),
+        }
+    }
+
+    /// What is stored, where it is blocks of 4 bits that linear layers take.
+    pub(crate) fn blocks(&self) -> Option<(WeightFormat, &'a [u8])> {
+        let (Self::Gguf(view) | Self::GgufRows { view, .. }) = self else { return None };
+        let format = match view.ty() {
+            GgmlType::Q4_0 => WeightFormat::Q4_0,
+            GgmlType::Q4_1 => WeightFormat::Q4_1,
+            GgmlType::Q4K => WeightFormat::Q4K,
+            _ => return None,
         };
-        data.len() as u64
+        Some((format, self.data()))
     }
 
     /// Values in a row.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::siphash::siphash_2_4_128;
+use crate::siphash::siphash_2_4_128;
 
 /// The secret that keys the digests of cached blocks. Whoever cannot know it cannot prepare colliding prompts.
 ///

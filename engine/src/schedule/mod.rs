@@ -48,7 +48,6 @@ mod prefix_cache;
 mod request;
 mod scheduler;
 mod sequence;
-mod siphash;
 
 pub use block_hash::{CacheDomain, CacheKey};
 pub use block_pool::BlockCounts;

@@ -57,6 +57,11 @@ impl Cache {
         &self.folder
     }
 
+    /// The folder of converted weights: see [`WeightsCache`](crate::weights_cache::WeightsCache).
+    pub fn weights_folder(&self) -> PathBuf {
+        self.folder.join("weights")
+    }
+
     /// The folder of models from the hub, in the hub's own layout.
     pub fn hub_folder(&self) -> &Path {
         &self.hub

@@ -30,6 +30,8 @@ pub(crate) struct TinyTensor {
 pub(crate) struct TinyModel {
     pub(crate) keys: BTreeMap<String, Value>,
     pub(crate) tensors: BTreeMap<String, TinyTensor>,
+    /// Tensors that the file has in another type than F32: the type's number and the bytes.
+    pub(crate) stored: BTreeMap<String, (u32, Vec<u8>)>,
 }
 
 pub(crate) const VOCABULARY: usize = 67;
@@ -39,8 +41,17 @@ pub(crate) const CONTEXT: usize = 700;
 impl TinyModel {
     /// Two layers, 40 wide, 6 query heads on 2 KV heads of 8, 56 between, tied. No size is a multiple of a tile.
     pub(crate) fn new(seed: u64) -> Self {
-        let (hidden, heads, kv_heads, head_dim, ffn, layers) = (40, 6, 2, 8, 56, 2);
-        let mut model = Self { keys: BTreeMap::new(), tensors: BTreeMap::new() };
+        Self::sized(seed, [40, 6, 2, 8, 56])
+    }
+
+    /// As [`Self::new`], but of widths that blocks of 256 fill: 256, 8 query heads on 2 KV heads of 32, 256 between.
+    pub(crate) fn wide(seed: u64) -> Self {
+        Self::sized(seed, [256, 8, 2, 32, 256])
+    }
+
+    fn sized(seed: u64, [hidden, heads, kv_heads, head_dim, ffn]: [usize; 5]) -> Self {
+        let layers = 2;
+        let mut model = Self { keys: BTreeMap::new(), tensors: BTreeMap::new(), stored: BTreeMap::new() };
         model.set("general.architecture", Value::Str("llama".to_owned()));
         model.set("general.name", Value::Str("tiny".to_owned()));
         for (key, value) in [
@@ -122,8 +133,10 @@ impl TinyModel {
         for (name, tensor) in &self.tensors {
             data.resize(data.len().next_multiple_of(32), 0);
             let dims: Vec<u64> = tensor.shape.iter().rev().map(|&dim| dim as u64).collect();
-            writer = writer.tensor(name, &dims, 0, data.len() as u64);
-            data.extend(tensor.values.iter().flat_map(|value| value.to_le_bytes()));
+            let floats = || tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let (ty, bytes) = self.stored.get(name).cloned().unwrap_or_else(|| (0, floats()));
+            writer = writer.tensor(name, &dims, ty, data.len() as u64);
+            data.extend(bytes);
         }
         writer.data(data).bytes()
     }

@@ -23,12 +23,14 @@
 //! ([`QuantizeOut`] is what they are given), but for one dynamic scale for all rows: it is known after the last of them.
 
 mod args;
+mod int4;
 mod out;
 mod rotate;
 mod spec;
 mod weights;
 
 pub use args::QuantizeArgs;
+pub use int4::{int4_per_group, quantize_int4_group};
 pub use out::{QuantizeOut, QuantizeOutliers};
 pub use rotate::{RotateArgs, RotateSpec, largest_rotation_block};
 pub use spec::{MAX_ROTATION_BLOCK, QuantizeSpec, Rotation, ScaleSource, Smoothing};

@@ -15,14 +15,15 @@ pub struct QuantizedWeights {
     pub zero_points: Vec<i8>,
 }
 
+/// Adding and subtracting it rounds to the nearest even integer where |x| < 2^22, and unlike
+/// `round_ties_even` it needs no call on processors without an instruction for it.
+pub(super) const ROUND: f32 = 1.5 * (1u32 << 23) as f32;
+
 /// Symmetric INT8 of one row by the rule of [the module](crate::quantize); gives the scale. A row that holds a NaN or an
 /// infinity gives zeros and NaN.
 ///
 /// As many elements as the shorter of the two has.
 pub fn quantize_row(row: &[f32], q: &mut [i8]) -> f32 {
-    /// Adding and subtracting it rounds to the nearest even integer where |x| < 2^22, and unlike
-    /// `round_ties_even` it needs no call on processors without an instruction for it.
-    const ROUND: f32 = 1.5 * (1u32 << 23) as f32;
     // NaN is lost by a maximum and kept by a sum of zeros.
     let finite = row.iter().fold(0.0, |finite, value| finite + value * 0.0) == 0.0;
     if !finite {
@@ -152,7 +153,7 @@ pub fn rotate_weights(weights: &mut [f32], columns: usize, block: usize) -> Resu
     Ok(())
 }
 
-fn check(weights: &[f32], columns: usize) -> Result<()> {
+pub(super) fn check(weights: &[f32], columns: usize) -> Result<()> {
     CHECK.positive("columns", columns)?;
     let whole = weights.len().is_multiple_of(columns);
     CHECK.that(whole, "weights", format!("whole rows of {columns}"), weights.len())?;

@@ -11,13 +11,17 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct LoadArgs {
-    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations (the output layer in BF16), BF16, or F32
+    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations (the output layer in BF16), 4-bit integers with 8-bit activations (the output layer in 8 bits), BF16, or F32
     #[arg(long, value_name = "FORMAT", default_value_t = WeightsFormat::default(), value_parser = weights())]
     pub(crate) weights: WeightsFormat,
 
-    /// How keys and values are kept; int8 has a scale a token and head [default: f16 for w8a8, bf16 for bf16, f32 for f32]
+    /// How keys and values are kept; int8 has a scale a token and head [default: f16 for w8a8 and w4a8, bf16 for bf16, f32 for f32]
     #[arg(long, value_name = "TYPE", value_parser = kv())]
     pub(crate) kv: Option<KvFormat>,
+
+    /// Convert the weights at each start: neither take what an earlier start kept nor keep anything
+    #[arg(long)]
+    pub(crate) no_weights_cache: bool,
 
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
@@ -41,13 +45,14 @@ impl LoadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct CacheArgs {
-    /// Where named models, those of the hub, and what a GPU's driver compiled (models/pipelines) are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
+    /// Where named models, those of the hub, converted weights (models/weights), and what a GPU's driver compiled (models/pipelines) are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
     #[arg(long = "cache", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
 
 fn weights() -> impl TypedValueParser<Value = WeightsFormat> {
-    PossibleValuesParser::new(["w8a8", "bf16", "f32"]).try_map(|name| name.parse::<WeightsFormat>())
+    PossibleValuesParser::new(WeightsFormat::ALL.map(WeightsFormat::name))
+        .try_map(|name| name.parse::<WeightsFormat>())
 }
 
 fn kv() -> impl TypedValueParser<Value = KvFormat> {

@@ -2,7 +2,7 @@
 //! variant of its reference implementation). Without the key, colliding inputs cannot be prepared.
 
 /// The keyed hash of `message` under the key `k0 ‖ k1`, both read as little-endian words.
-pub(super) fn siphash_2_4_128([k0, k1]: [u64; 2], message: &[u8]) -> u128 {
+pub(crate) fn siphash_2_4_128([k0, k1]: [u64; 2], message: &[u8]) -> u128 {
     let mut state = State([
         k0 ^ 0x736f_6d65_7073_6575,
         k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
