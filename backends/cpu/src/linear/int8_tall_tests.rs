@@ -53,7 +53,16 @@ fn compare(m: usize, n: usize, k: usize, gap: usize, mut fill: impl FnMut() -> (
     let weights: Vec<u8> = (0..columns.panels(n) * int8_panel_len(k)).map(|_| fill().1).collect();
     for tier in Tier::available() {
         let mut row_sums = vec![0; m];
-        tier.run(SumRows { values: &a, stride, rows: m, k, group: k, sums: &mut row_sums });
+        tier.run(SumRows {
+            values: &a,
+            stride,
+            rows: m,
+            k,
+            group: k,
+            times: 1,
+            first: 0,
+            sums: &mut row_sums,
+        });
         let multiply = |matrix| {
             let mut out = vec![i32::MIN; m * n];
             let weights = Int8Weights::new(&weights, n, k, columns);
