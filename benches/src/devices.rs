@@ -88,7 +88,7 @@ pub fn for_each_device(criterion: &mut Criterion, bench: &impl Bench) {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     #[cfg(feature = "cpu")]
     if is_wanted("cpu", &arguments) {
-        on_cpu(criterion, bench);
+        on_cpu(criterion, bench, &arguments);
     }
     #[cfg(feature = "wgpu")]
     if is_wanted("wgpu", &arguments) {
@@ -103,11 +103,18 @@ fn is_wanted(backend: &str, arguments: &[String]) -> bool {
     named(backend) || !["cpu", "wgpu"].into_iter().any(named)
 }
 
-/// Every tier that the machine has.
+/// Whether the command line names this tier, as `cpu/avx512`, or none: to set one up takes minutes.
+#[cfg(feature = "cpu")]
+fn is_wanted_tier(tier: &str, arguments: &[String]) -> bool {
+    let named = |name: &str| arguments.iter().any(|argument| argument.contains(name));
+    named(&format!("cpu/{tier}")) || !named("cpu/")
+}
+
+/// Every tier that the machine has, or those that the command line names.
 #[cfg(feature = "cpu")]
 #[allow(clippy::panic, reason = "a benchmark that measures nothing must not pass for one")]
-fn on_cpu(criterion: &mut Criterion, bench: &impl Bench) {
-    for tier in halite_cpu::Tier::available() {
+fn on_cpu(criterion: &mut Criterion, bench: &impl Bench, arguments: &[String]) {
+    for tier in halite_cpu::Tier::available().filter(|tier| is_wanted_tier(tier.name(), arguments)) {
         match halite_cpu::Cpu::new(halite_cpu::Options::default().tier(tier)) {
             Ok(device) => {
                 let name = format!("cpu/{tier}/{}-threads", device.threads());
@@ -170,6 +177,21 @@ fn run<T: Bench>(criterion: &mut Criterion, bench: &T, name: &str, device: &impl
 #[cfg(test)]
 mod tests {
     use super::is_wanted;
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn a_tier_that_the_command_line_names_leaves_out_the_others() {
+        for (line, avx2, avx512) in [
+            ("", true, true),
+            ("cpu --bench", true, true),
+            ("--bench cpu/avx2", true, false),
+            ("cpu/avx512.*(1x512|8x1of)", false, true),
+        ] {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let wanted = ["avx2", "avx512"].map(|tier| super::is_wanted_tier(tier, &arguments));
+            assert_eq!(wanted, [avx2, avx512], "{line}");
+        }
+    }
 
     #[test]
     fn a_backend_that_the_command_line_names_leaves_out_the_others() {

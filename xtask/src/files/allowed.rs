@@ -20,7 +20,15 @@ pub(super) const UNSAFE: &[Allowed] = &[
         reason: "AMX's instructions, and the permission that Linux wants for them",
     },
     Allowed {
+        path: "backends/cpu/src/attention/operands.rs",
+        reason: "microkernel: loads without bounds checks",
+    },
+    Allowed {
         path: "backends/cpu/src/attention/tile.rs",
+        reason: "microkernel: loads without bounds checks",
+    },
+    Allowed {
+        path: "backends/cpu/src/attention/weigh.rs",
         reason: "microkernel: loads without bounds checks",
     },
     Allowed {
@@ -28,6 +36,10 @@ pub(super) const UNSAFE: &[Allowed] = &[
         reason: "promises that the tasks' pieces of the result are apart",
     },
     Allowed { path: "backends/cpu/src/linear/float.rs", reason: "microkernel: loads without bounds checks" },
+    Allowed {
+        path: "backends/cpu/src/linear/group_wise_tile.rs",
+        reason: "microkernel: loads without bounds checks",
+    },
     Allowed { path: "backends/cpu/src/linear/int8.rs", reason: "microkernel: loads without bounds checks" },
     Allowed { path: "backends/cpu/src/linear/output.rs", reason: "tasks write columns of one matrix" },
     Allowed {

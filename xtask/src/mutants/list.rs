@@ -61,12 +61,14 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "_ = (acc, sums);",
         "linear::formats",
     ),
+    wrong("linear/group_wise.rs", "-weights.excess()", "-weights.excess() + 1", "linear::group_wise"),
     wrong(
-        "linear/group_wise.rs",
-        "row_sum.wrapping_mul(128)",
-        "row_sum.wrapping_mul(127)",
+        "linear/group_wise_tile.rs",
+        "group += usize::from(step.is_multiple_of(per_group))",
+        "group += usize::from(!step.is_multiple_of(per_group))",
         "linear::group_wise",
     ),
+    wrong("attention/operands.rs", "slot..slot + LANES)", "slot + 1..slot + 1 + LANES)", "attention"),
     wrong("grouped.rs", "bias.narrow(0, group..group + 1)?", "bias.narrow(0, 0..1)?", "grouped"),
     // Attention: masks off by one, wrong heads, states merged wrong.
     wrong(

@@ -23,6 +23,7 @@ mod stored;
 mod task;
 pub(crate) mod tile;
 mod visible;
+mod weigh;
 
 use crate::{cache::Kind, device::Cpu, stream::CpuStream, view::with_float};
 pub(crate) use call::RowTensors;

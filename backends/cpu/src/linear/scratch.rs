@@ -147,20 +147,5 @@ impl<T: StoredFloat> Kernel for Widen<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_share_cache_sets_are_taken_apart() {
-        for (rows, k, spread, stride) in [
-            (8, 4096, false, 4160),
-            (9, 4096, true, 4160),
-            (512, 8192, true, 8256),
-            (512, 2048, false, 2048),
-            (512, 11008, false, 11008),
-            (512, 0, false, 64),
-        ] {
-            assert_eq!((are_spread(rows, k), copied_stride(k)), (spread, stride), "{rows} x {k}");
-        }
-    }
-}
+#[path = "scratch_tests.rs"]
+mod tests;
