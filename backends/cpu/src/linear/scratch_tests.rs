@@ -5,7 +5,7 @@ use crate::{
     device::{Cpu, Options},
     simd::Tier,
 };
-use halite_hal::{DType, Device, Stream, Tensor};
+use halite_hal::{DType, Device, Tensor};
 use halite_kernels::linear::{
     Activations, Epilogue, GroupOffset, GroupOffsets, HostWeights, Linear, LinearArgs, LinearSpec,
     WeightFormat,
