@@ -38,7 +38,8 @@ struct Inner {
 }
 
 impl Cpu {
-    /// The CPU with these options.
+    /// The CPU with these options. Where no tier is named and the processor has AMX, Linux is asked for its use, for the whole
+    /// process: alternate signal stacks must be larger from then on.
     ///
     /// # Errors
     /// More than [`MAX_THREADS`](crate::MAX_THREADS) threads, or they could not be started.

@@ -1,8 +1,7 @@
 //! Whether weights come from what an earlier start kept, and whether they are kept for a later one.
 
+use crate::WeightsFormat;
 use crate::weights_cache::{KeptWeights, WeightsCache, WeightsCacheError, WeightsWriter};
-use crate::{EngineError, WeightsFormat};
-use halite_hal::Error;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -77,9 +76,4 @@ fn not_kept(path: &Path, error: &impl Display) {
         "the converted weights are not kept in {path}: {error}; the next start converts them again \
          (--no-weights-cache does without)"
     );
-}
-
-/// Whether an error is about what was kept, and not about the device or the model.
-pub(super) fn is_of_kept(error: &EngineError) -> bool {
-    matches!(error, EngineError::WeightsCache(_) | EngineError::Device(Error::Layout { .. }))
 }

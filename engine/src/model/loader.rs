@@ -40,8 +40,8 @@ impl<B: Backend> Weights<B> {
                 Loader { device, stream, source, keeping, progress, step, done: 0, total, kept: 0 };
             match loader.weights() {
                 Ok(weights) => return Ok(weights),
-                Err(error) if keeping::is_of_kept(&error) => keeping::not_taken(&error),
-                Err(error) => return Err(error),
+                // A fault of the device comes again when the weights are converted.
+                Err(error) => keeping::not_taken(&error),
             }
         }
         let total = file.stored_tensors().iter().filter_map(|tensor| tensor.bytes).sum();
@@ -216,6 +216,14 @@ impl<B: Backend> Loader<'_, B> {
         let name = format!("{parts:?}");
         if let Kept::Restored(kept) = &mut self.keeping {
             let values: &[f32] = kept.take_elements(&name)?;
+            let mut expected = 0;
+            for &part in parts {
+                let tensor = self.source.file.tensor(part)?;
+                expected += tensor.rows() * tensor.row_len();
+            }
+            if values.len() != expected {
+                return Err(kept.damaged(&format!("{name}: {} of {expected} values", values.len())).into());
+            }
             let vector = Tensor::from_slice(self.stream, values, &[values.len()])?;
             let bytes = size_of_val(values) as u64;
             self.kept += bytes;

@@ -43,8 +43,10 @@ impl Identity {
                 let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if name.ends_with(".safetensors") || name.ends_with(".json") {
-                    // Links to the hub's blobs are followed.
-                    files.push(FileState::of(name, &fs::metadata(entry.path())?)?);
+                    // Links to the hub's blobs are followed; what they do not lead to is not there.
+                    if let Ok(metadata) = fs::metadata(entry.path()) {
+                        files.push(FileState::of(name, &metadata)?);
+                    }
                 }
             }
             files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -85,7 +87,9 @@ pub(super) fn program() -> String {
         FileState::of(String::new(), &fs::metadata(std::env::current_exe()?)?)
     };
     match state() {
-        Ok(FileState { bytes, modified_ns, .. }) => format!("{version}, {bytes} bytes of {modified_ns}"),
+        Ok(FileState { bytes, modified_ns, changed_ns, .. }) => {
+            format!("{version}, {bytes} bytes of {modified_ns}, {changed_ns}")
+        }
         Err(_) => version.to_owned(),
     }
 }

@@ -52,8 +52,10 @@ impl WeightsCache {
     /// Weights belong together where all of this is as it was: the model's path, links followed, of each of its files (in a
     /// folder: safetensors and JSON) the size, the time of the last modification and, on Unix, that of the last change of
     /// any kind, which no program can set back; the weights' format; the backend; this version of Halite, and the size and
-    /// time of modification of the running program, since another build may convert otherwise. Contents are not hashed: to
-    /// read all of a model takes as long as to convert it.
+    /// times of the running program, since another build may convert otherwise. Contents are not hashed: to read all of a
+    /// model takes as long as to convert it. What is the same by sizes and times counts as the same.
+    ///
+    /// The files are mapped while they are read: nobody may change one in place. To remove or replace one is fine.
     ///
     /// # Errors
     /// There is no such model, or the system does not tell its times.

@@ -66,7 +66,8 @@ impl KeptWeights {
         self.map.len() as u64
     }
 
-    fn damaged(&self, what: &str) -> WeightsCacheError {
+    /// The error of a file that has something else in it than it should.
+    pub(crate) fn damaged(&self, what: &str) -> WeightsCacheError {
         WeightsCacheError::Damaged { path: self.path.clone(), what: what.to_owned() }
     }
 }

@@ -142,15 +142,29 @@ fn what_is_not_finished_is_not_there() {
 #[test]
 fn what_nobody_asks_for_again_is_removed() {
     let (place, cache, file) = kept();
-    let left = file.with_file_name("left.weights.123-0.part");
-    let unreadable = file.with_file_name("old.weights");
-    let foreign = file.with_file_name("notes.txt");
-    for path in [&left, &unreadable, &foreign] {
-        fs::write(path, "something").unwrap();
+    let named = |name: &str| file.with_file_name(name);
+    let left = named("left-0123456789abcdef-w8a8-cpu.weights.123-0.part");
+    let truncated = named("old-0123456789abcdef-w8a8-cpu.weights");
+    fs::write(&left, "something").unwrap();
+    fs::write(&truncated, "halite weights 1").unwrap();
+    let others = [
+        ("notes.txt", "something"),
+        // What other programs call so.
+        ("yolov3.weights", "something"),
+        ("big.gguf.part", "something"),
+        ("model.weights.part", "something"),
+        ("other.weights.1-2.part", "something"),
+        // Another version of this one.
+        ("new-0123456789abcdef-w8a8-cpu.weights", "halite weights 2\nand what that has"),
+        ("odd-0123456789abcdef-w8a8-cpu.weights", "something"),
+    ];
+    for (name, text) in others {
+        fs::write(named(name), text).unwrap();
     }
     stale::remove(cache.folder());
-    assert!(!left.exists() && !unreadable.exists() && foreign.exists() && file.exists());
+    assert!(!left.exists() && !truncated.exists() && file.exists());
+    assert_eq!(others.map(|(name, _)| name).into_iter().find(|name| !named(name).exists()), None);
     fs::remove_file(place.path().join("a model.gguf")).unwrap();
     stale::remove(cache.folder());
-    assert!(!file.exists() && foreign.exists());
+    assert!(!file.exists() && named("notes.txt").exists());
 }

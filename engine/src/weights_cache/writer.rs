@@ -26,6 +26,23 @@ struct Part {
     file: File,
 }
 
+impl Part {
+    /// A file that nobody else writes: processes of other containers may have this one's number.
+    fn create(path: &Path) -> io::Result<Self> {
+        loop {
+            let number = WRITERS.fetch_add(1, Ordering::Relaxed);
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".{}-{number}{PART}", std::process::id()));
+            let path = path.with_file_name(name);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Self { path, file }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 impl Drop for Part {
     fn drop(&mut self) {
         // Renamed, it is not there any more.
@@ -35,15 +52,10 @@ impl Drop for Part {
 
 impl WeightsWriter {
     pub(super) fn create(path: PathBuf, key: Key) -> io::Result<Self> {
-        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}-{number}{PART}", std::process::id()));
-        let part_path = path.with_file_name(name);
-        // One that an earlier process of the same number left is of no use.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part_path)?;
-        let mut part = Part { path: part_path, file };
-        // Where locks are not to be had, another writer may take the file for a dead one's and remove it; then it is not
-        // kept.
+        // Now rather than when all is written: a path that JSON does not hold.
+        serde_json::to_vec(&key)?;
+        let mut part = Part::create(&path)?;
+        // Where locks are not to be had, nobody can tell that a part was left, and it stays.
         _ = part.file.try_lock();
         part.file.write_all(&head())?;
         Ok(Self { path, part, at: ALIGNMENT, table: Table { key, sections: Vec::new() } })

@@ -4,12 +4,14 @@
 //! cache; many rows share its cost, the few of a decode step would wait for it longer than for memory.
 
 use super::{
+    choice::Products,
     stage::{CHUNK, KvBlocks, Part, PartShape},
     stored::StoredKv,
 };
 use crate::simd::{Isa, LANES};
 
-/// The most query rows that read the cache in place: the heads of a group, in a decode step.
+/// The most query rows, tokens times heads of a group, that read the cache in place. Slots of a last vector that lie past
+/// the sequence's end are read there, and count for nothing.
 pub(super) const IN_PLACE_ROWS: usize = 8;
 
 /// Keys and values of a part, by groups of 16 positions.
@@ -108,9 +110,10 @@ pub(super) struct InPlace<B> {
 }
 
 impl<B: KvBlocks> InPlace<B> {
-    /// Whether blocks are whole groups, and values whole chunks.
+    /// Whether blocks are whole groups, values whole chunks, and products of floats.
     pub(super) fn fits(block_size: usize, shape: &PartShape) -> bool {
-        block_size > 0 && block_size.is_multiple_of(LANES) && shape.v_dim().is_multiple_of(CHUNK)
+        let whole = block_size > 0 && block_size.is_multiple_of(LANES) && shape.v_dim().is_multiple_of(CHUNK);
+        whole && shape.products() == Products::Floats
     }
 
     /// The part from `start` on, of a sequence that is read up to `end`.

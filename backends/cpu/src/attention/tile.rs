@@ -113,7 +113,7 @@ impl PartTile<'_, '_, &Part<'_>> {
             ($($rows:literal),*) => {
                 match self.visible.len() {
                     $($rows => isa.call(Body::<_, $rows, { wide($rows) }> { span, tile: self }),)*
-                    _ => {}
+                    rows => unreachable!("{rows} rows"),
                 }
             };
         }
@@ -133,7 +133,7 @@ impl<B: KvBlocks + Copy> PartTile<'_, '_, &InPlace<B>> {
             ($($rows:literal),*) => {
                 match self.visible.len() {
                     $($rows => isa.call(Body::<_, $rows, { wide($rows) }> { span, tile: self }),)*
-                    _ => {}
+                    rows => unreachable!("{rows} rows"),
                 }
             };
         }

@@ -138,7 +138,8 @@ impl<const ROWS: usize, const QUADS: usize> Kernel for Body<'_, ROWS, QUADS> {
                 base = base.map(|p| p.wrapping_add(4 * QUADS));
             }
             if !len.is_multiple_of(4 * QUADS) {
-                let base = [rest[0].as_ptr(), rest[3].as_ptr()];
+                let base = rest.as_flattened().as_ptr();
+                let base = [base, base.wrapping_add(3 * 8)];
                 // SAFETY: the panel's last line, and as many values on the stack, 8 bytes apart.
                 unsafe { line::<I, ROWS, QUADS>(isa, lines, base, 8, offset, &mut acc) };
             }

@@ -66,8 +66,9 @@ impl Sizes {
 /// Bytes after which cache sets repeat: so far apart, no more lines stay in the first level than a set has ways.
 const SETS_REPEAT: usize = 4096;
 
-/// Whether rows are copied so that they lie apart: a tile's 12 rows are read together, and would push each other out of the
-/// first-level cache. With few rows the weights take the time.
+/// Whether rows are copied so that they lie apart: a tile's 12 rows (AVX-512) are read together, and would push each other
+/// out of the first-level cache. With few rows the weights take the time. By K, not by the rows' own stride: scratch memory is
+/// asked for before there are rows.
 pub(super) fn are_spread(rows: usize, k: usize) -> bool {
     rows > FEW_ROWS && k > 0 && k.is_multiple_of(SETS_REPEAT)
 }
