@@ -26,10 +26,11 @@ const CASES: [Case; 6] = [
 ];
 
 impl Case {
-    /// With the prompt that is to be run.
+    /// With the tokens that are to be run.
     fn sized(&self) -> Self {
-        let q_len = prompt(self.q_len);
-        Case { q_len, kv_len: self.kv_len - self.q_len + q_len, ..*self }
+        let (q_len, before) = (prompt(self.q_len), self.kv_len - self.q_len);
+        let before = if before > 0 { prompt(before) } else { 0 };
+        Case { q_len, kv_len: before + q_len, ..*self }
     }
 }
 

@@ -14,7 +14,7 @@ mod work;
 #[cfg(feature = "wgpu")]
 pub use devices::adapters;
 pub use devices::{Bench, Clocked, Measured, for_each_device};
-pub use measured::Group;
+pub use measured::{Group, measuring};
 pub use work::{Product, Work};
 
 /// Weights and caches that are used in turn: more than a cache holds, so that a decode step finds them as cold as a model's

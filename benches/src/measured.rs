@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const ON_DEVICE: f64 = 0.1;
 
 /// Whether this is a measurement: without `--bench`, criterion only tries each benchmark once.
-pub(crate) fn measuring() -> bool {
+pub fn measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 

@@ -124,16 +124,17 @@ impl<B: Backend> Table<B> {
         dims: &[usize],
     ) -> Result<Self> {
         let [values, scales] = HostMatrix::SECTIONS;
+        let count = dims.iter().product();
         Ok(match format {
             MatrixFormat::F32 => {
-                Self::Float(Tensor::from_slice(stream, kept.take_elements::<f32>(values)?, dims)?)
+                Self::Float(Tensor::from_slice(stream, kept.take_elements::<f32>(values, count)?, dims)?)
             }
             MatrixFormat::Bf16 => {
-                Self::Float(Tensor::from_slice(stream, kept.take_elements::<bf16>(values)?, dims)?)
+                Self::Float(Tensor::from_slice(stream, kept.take_elements::<bf16>(values, count)?, dims)?)
             }
             MatrixFormat::Int8 | MatrixFormat::StoredInt8 => Self::Int8 {
-                q: Tensor::from_slice(stream, kept.take_elements::<i8>(values)?, dims)?,
-                scales: Tensor::from_slice(stream, kept.take_elements::<f32>(scales)?, &dims[..1])?,
+                q: Tensor::from_slice(stream, kept.take_elements::<i8>(values, count)?, dims)?,
+                scales: Tensor::from_slice(stream, kept.take_elements::<f32>(scales, dims[0])?, &dims[..1])?,
             },
             MatrixFormat::Int4 | MatrixFormat::Blocks(_) => return Err(four_bit_table().into()),
         })

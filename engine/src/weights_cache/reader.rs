@@ -49,16 +49,19 @@ impl KeptWeights {
         }
     }
 
-    /// As [`Self::take`], of elements of one type.
+    /// As [`Self::take`], of `count` elements of one type.
     pub(crate) fn take_elements<T: bytemuck::AnyBitPattern>(
         &mut self,
         name: &str,
+        count: usize,
     ) -> Result<&[T], WeightsCacheError> {
         let path = self.path.clone();
-        bytemuck::try_cast_slice(self.take(name)?).map_err(|error| WeightsCacheError::Damaged {
-            path,
-            what: format!("{name} has no whole elements: {error}"),
-        })
+        let what = match bytemuck::try_cast_slice(self.take(name)?) {
+            Ok(elements) if elements.len() == count => return Ok(elements),
+            Ok(elements) => format!("{name}: {} of {count} elements", elements.len()),
+            Err(error) => format!("{name} has no whole elements: {error}"),
+        };
+        Err(WeightsCacheError::Damaged { path, what })
     }
 
     /// Bytes of the file.
@@ -66,8 +69,7 @@ impl KeptWeights {
         self.map.len() as u64
     }
 
-    /// The error of a file that has something else in it than it should.
-    pub(crate) fn damaged(&self, what: &str) -> WeightsCacheError {
+    fn damaged(&self, what: &str) -> WeightsCacheError {
         WeightsCacheError::Damaged { path: self.path.clone(), what: what.to_owned() }
     }
 }

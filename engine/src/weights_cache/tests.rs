@@ -33,13 +33,13 @@ fn sections_come_back_in_order_and_aligned() {
     assert!(file.file_name().unwrap().to_str().unwrap().starts_with("a_model.gguf-"), "{file:?}");
     let mut kept = cache.open(WEIGHTS, "cpu").unwrap();
     assert_eq!(kept.take("first").unwrap(), [1; 100]);
-    assert_eq!(kept.take_elements::<u64>("second").unwrap(), [0x0202_0202_0202_0202]);
+    assert_eq!(kept.take_elements::<u64>("second", 1).unwrap(), [0x0202_0202_0202_0202]);
     assert!(matches!(kept.take("third"), Err(WeightsCacheError::Damaged { .. })));
     let mut kept = cache.open(WEIGHTS, "cpu").unwrap();
     let error = kept.take("second").unwrap_err().to_string();
     assert!(error.contains("second"), "{error}");
     let mut kept = cache.open(WEIGHTS, "cpu").unwrap();
-    assert!(kept.take_elements::<[u64; 3]>("first").is_err(), "no whole elements");
+    assert!(kept.take_elements::<[u64; 3]>("first", 1).is_err(), "no whole elements");
 }
 
 #[test]

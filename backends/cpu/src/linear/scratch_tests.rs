@@ -5,7 +5,7 @@ use crate::{
     device::{Cpu, Options},
     simd::Tier,
 };
-use halite_hal::{DType, Device, Tensor};
+use halite_hal::{DType, Device, Stream, Tensor};
 use halite_kernels::linear::{
     Activations, Epilogue, GroupOffset, GroupOffsets, HostWeights, Linear, LinearArgs, LinearSpec,
     WeightFormat,
@@ -42,6 +42,7 @@ fn rows_have_the_same_bits_apart() {
         for (spec, weights) in [(w8a8.clone(), per_channel), (w8a8.with_weights(int4), per_group)] {
             let stream = &mut cpu.stream().unwrap();
             let packed = cpu.linear_pack(stream, weights.check(&spec).unwrap()).unwrap();
+            stream.reserve(cpu.linear_workspace(&packed, 25)).unwrap();
             // With a gap between rows too.
             for (rows, wide) in [(13, K), (25, K + 3)] {
                 let x: Vec<i8> = (0..rows * wide).map(|i| (i * 31 % 255) as u8 as i8).collect();
