@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed test panics")]
 
-#[path = "fixtures/gguf/writer.rs"]
+#[path = "../src/gguf/test_writer.rs"]
 mod writer;
 
 use std::path::PathBuf;

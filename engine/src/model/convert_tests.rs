@@ -7,7 +7,7 @@ use halite_hal::{Device, Stream};
 use halite_kernels::linear::{Activations, Epilogue, Linear, LinearArgs, LinearSpec};
 use halite_kernels::{DType, Tensor};
 
-#[path = "../../tests/fixtures/gguf/writer.rs"]
+#[path = "../gguf/test_writer.rs"]
 #[allow(dead_code, reason = "files with metadata are others' business")]
 mod gguf_writer;
 

@@ -1,6 +1,6 @@
 //! A Llama model of a few thousand weights as a GGUF file in memory, right unless a test breaks it.
 
-#[path = "../fixtures/gguf/writer.rs"]
+#[path = "../../src/gguf/test_writer.rs"]
 mod gguf_writer;
 
 use gguf_writer::{Writer, string};
