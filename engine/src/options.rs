@@ -21,14 +21,14 @@ pub enum WeightsFormat {
     /// output layer, which is BF16.
     #[default]
     W8a8,
-    /// 4 bits with a scale a group of 32 values; activations are quantised per token. Matrices that the file has in blocks
-    /// of 4 bits (Q4_0, Q4_1, Q4_K) are used as they are; others are quantised here. The output layer and the embedding
-    /// table are INT8. A sixth to a fifth of F32.
-    W4a8,
     /// BF16, with F32 activations. Half of F32.
     Bf16,
     /// F32, the file's values exactly.
     F32,
+    /// 4 bits with a scale a group of 32 values; activations are quantised per token. Matrices that the file has in blocks
+    /// of 4 bits (Q4_0, Q4_1, Q4_K) are used as they are; others are quantised here. The output layer and the embedding
+    /// table are INT8. A sixth to a fifth of F32.
+    W4a8,
 }
 
 impl WeightsFormat {
