@@ -149,7 +149,7 @@ impl<I: Isa, T: StoredKv> Clone for BlockKeys<I, T> {
 }
 impl<I: Isa, T: StoredKv> Copy for BlockKeys<I, T> {}
 
-/// A group's values in a block. The keys of the next part are fetched meanwhile: memory works all the time.
+/// A group's values in a block. The keys of the next part are fetched meanwhile.
 #[derive(Clone, Copy)]
 pub(super) struct BlockValues<'a, T> {
     first: *const T,
