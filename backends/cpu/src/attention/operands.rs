@@ -208,13 +208,14 @@ impl<'b, B: KvBlocks + Copy + 'b> Operands for &'b InPlace<B> {
         let values = this.blocks.values(block);
         let elements = &values.elements[slot * v_dim..][..LANES * v_dim];
         let scales = if values.scales.is_empty() { &[] } else { &values.scales[slot..slot + LANES] };
-        let (first, stride) = (elements.as_ptr(), this.block_size);
+        let first = elements.as_ptr();
         let position = this.start + this.shape.positions() + group * LANES;
-        let next = if position < this.end {
+        let (next, stride) = if position < this.end {
             let (block, slot) = this.place(position);
-            this.blocks.keys(block).elements[slot..].as_ptr()
+            (this.blocks.keys(block).elements[slot..].as_ptr(), this.block_size)
         } else {
-            first
+            // After the last part, a line that is there.
+            (first, 0)
         };
         BlockValues { first, v_dim, scales, next, stride }
     }

@@ -29,7 +29,9 @@ pub(crate) trait Source: Sync {
 
     /// Runs a tile of at most [`IN_PLACE_ROWS`](super::operands::IN_PLACE_ROWS) over a part where it lies, of a source
     /// that says that it can. Implementations are `#[inline(always)]`.
-    fn run_in_place<I: Isa>(&self, _isa: I, _staged: Staged<'_>, _tile: PartTile<'_, '_, PartShape>) {}
+    fn run_in_place<I: Isa>(&self, _isa: I, _staged: Staged<'_>, _tile: PartTile<'_, '_, PartShape>) {
+        unreachable!("a source that reads in place says how")
+    }
 }
 
 /// Which part of which head of which sequence is staged.

@@ -93,6 +93,16 @@ macro_rules! tiles {
     };
 }
 
+/// Runs a tile by its number of rows, one of those listed.
+macro_rules! enter {
+    ($isa:ident, $tile:ident, $span:ident, $($rows:literal),*) => {
+        match $tile.visible.len() {
+            $($rows => $isa.call(Body::<_, $rows, { wide($rows) }> { span: $span, tile: $tile }),)*
+            rows => unreachable!("{rows} rows"),
+        }
+    };
+}
+
 impl<B: KvBlocks + Copy> Kernel for PartTile<'_, '_, &InPlace<B>> {
     type Output = ();
 
@@ -109,15 +119,10 @@ impl PartTile<'_, '_, &Part<'_>> {
     /// Where sizes disagree, there are more than 12 rows, or a row sees positions beyond the part.
     pub(crate) fn run_tile<I: Isa>(self, isa: I) {
         let Some(span) = self.checked_span() else { return };
-        macro_rules! call {
-            ($($rows:literal),*) => {
-                match self.visible.len() {
-                    $($rows => isa.call(Body::<_, $rows, { wide($rows) }> { span, tile: self }),)*
-                    rows => unreachable!("{rows} rows"),
-                }
-            };
+        macro_rules! enter_listed {
+            ($($rows:literal),*) => { enter!(isa, self, span, $($rows),*) };
         }
-        tiles!(call);
+        tiles!(enter_listed);
     }
 }
 
@@ -129,15 +134,7 @@ impl<B: KvBlocks + Copy> PartTile<'_, '_, &InPlace<B>> {
     pub(super) fn run_in_place<I: Isa>(self, isa: I) {
         assert!(self.visible.len() <= IN_PLACE_ROWS, "{} rows in place", self.visible.len());
         let Some(span) = self.checked_span() else { return };
-        macro_rules! call {
-            ($($rows:literal),*) => {
-                match self.visible.len() {
-                    $($rows => isa.call(Body::<_, $rows, { wide($rows) }> { span, tile: self }),)*
-                    rows => unreachable!("{rows} rows"),
-                }
-            };
-        }
-        call!(1, 2, 3, 4, 5, 6, 7, 8);
+        enter!(isa, self, span, 1, 2, 3, 4, 5, 6, 7, 8);
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     blocks::{Prefetch, Tile},
     epilogue::RowSums,
     group_wise::GroupWiseRows,
-    groups::{GroupWiseWeights, LINE, PanelFactors},
+    groups::{GroupWiseWeights, LINE, PanelFactors, nibble_offset},
     pack::PANEL,
     scaled::RowScales,
 };
@@ -121,11 +121,7 @@ impl<const ROWS: usize, const QUADS: usize> Kernel for Body<'_, ROWS, QUADS> {
             let mut offset = [isa.splat_i32(0); 2];
             if let Some(zeros) = zeros.get(group) {
                 for (offset, zeros) in offset.iter_mut().zip(zeros.as_chunks::<LANES>().0) {
-                    // 128 less the zero point, in all four bytes of a lane; no byte carries into the next.
-                    let byte = isa.load_i8_partial(bytemuck::cast_slice(zeros));
-                    let byte = isa.sub_i32(isa.splat_i32(128), byte);
-                    let pair = isa.add_i32(byte, isa.shift_left::<8>(byte));
-                    *offset = isa.add_i32(pair, isa.shift_left::<16>(pair));
+                    *offset = nibble_offset(isa, zeros);
                 }
             }
             for _ in 0..len / (4 * QUADS) {

@@ -221,6 +221,14 @@ fn lanes<T>(values: &[T], place: usize) -> &[T; PANEL] {
     }
 }
 
+/// 128 less the zero point, in all four bytes of a lane; no byte carries into the next.
+#[inline(always)]
+pub(super) fn nibble_offset<I: Isa>(isa: I, zeros: &[u8; LANES]) -> I::I32 {
+    let byte = isa.sub_i32(isa.splat_i32(128), isa.load_i8_partial(bytemuck::cast_slice(zeros)));
+    let pair = isa.add_i32(byte, isa.shift_left::<8>(byte));
+    isa.add_i32(pair, isa.shift_left::<16>(pair))
+}
+
 /// Two quads of bytes from each line of 4-bit elements.
 struct UnpackNibbles<'a> {
     lines: &'a [u8],
@@ -237,13 +245,9 @@ impl Kernel for UnpackNibbles<'_> {
         const BYTES: usize = 4 * LANES;
         let mask = isa.splat_i32(0x0F0F_0F0F);
         for vector in 0..2 {
-            // 128 less the zero point, in all four bytes of a lane; no byte carries into the next.
             let mut offset = isa.splat_i32(i32::from(128 - self.zero).wrapping_mul(0x0101_0101));
             if let Some(zeros) = self.zeros {
-                let zeros: &[i8] = bytemuck::cast_slice(&zeros[vector * LANES..][..LANES]);
-                let byte = isa.sub_i32(isa.splat_i32(128), isa.load_i8_partial(zeros));
-                let pair = isa.add_i32(byte, isa.shift_left::<8>(byte));
-                offset = isa.add_i32(pair, isa.shift_left::<16>(pair));
+                offset = nibble_offset(isa, &zeros.as_chunks().0[vector]);
             }
             let lines = self.lines.as_chunks::<{ 2 * BYTES }>().0;
             for (line, to) in lines.iter().zip(self.to.as_chunks_mut::<{ 4 * BYTES }>().0) {
