@@ -96,9 +96,19 @@ pub enum Op {
         to: Type,
         from: Type,
         mode: FloatMode,
+        /// Bits of the destination register: a signed integer is sign-extended to them.
+        dst_bits: u32,
         dst: Register,
         a: Source,
         b: Option<Source>,
+    },
+    /// `cvt.pack.sat`: `a` and `b`, S32, saturated to `to`, `b` lowest; with `c`, its low bits follow above.
+    ConvertPack {
+        to: Type,
+        dst: Register,
+        a: Source,
+        b: Source,
+        c: Option<Source>,
     },
     /// `setp`. With `combine`, both results are joined with a predicate. For packed types `dst` is the lower element's
     /// result and `second` the upper's; for others `second` is the complement (before `combine`).
