@@ -3,5 +3,8 @@
 #[allow(dead_code, reason = "the machine that calls it follows")]
 mod compute;
 pub mod ir;
+mod parse;
 #[allow(dead_code, reason = "the machine that calls it follows")]
 mod registers;
+
+pub use parse::ParseError;

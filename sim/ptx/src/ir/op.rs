@@ -192,6 +192,7 @@ pub enum Op {
         space: Space,
         op: AtomicOp,
         ty: Type,
+        order: Order,
         dst: Option<Register>,
         address: Address,
         b: Source,
@@ -488,12 +489,14 @@ pub enum FloatTest {
 pub enum Order {
     /// `.weak`, or nothing.
     Weak,
-    /// `.volatile`, `.relaxed`.
+    /// `.volatile`, `.relaxed`; an atomic operation that names no order.
     Relaxed,
     /// `.acquire`.
     Acquire,
     /// `.release`.
     Release,
+    /// `.acq_rel`.
+    AcquireRelease,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
