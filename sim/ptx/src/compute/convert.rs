@@ -2,6 +2,7 @@
 
 use super::context::{Context, ones, sign_extended};
 use super::format::{BF16, E4M3, E5M2, F16, F32, Format, f32_bits, f32_of, f64_bits, flushed};
+use super::quick::{f32_of_f16, nearest_bf16, nearest_f16};
 use super::{ComputeError, exact, unsupported};
 use crate::ir::{FloatMode, Register, Rounding, Source, Type};
 
@@ -198,6 +199,9 @@ fn floats(
         (Type::BF16, Type::F32) if plain && nearest => {
             context.unary(dst, a, |a| u64::from(nearest_bf16(a as u32)));
         }
+        (Type::F16, Type::F32) if plain && nearest => {
+            context.unary(dst, a, |a| u64::from(nearest_f16(a as u32)));
+        }
         (Type::F32, Type::BF16) if plain => context.unary(dst, a, |a| f32_bits(f32_of(a << 16))),
         (Type::F32, Type::F16) if plain => context.unary(dst, a, |a| f32_bits(f32_of_f16(a as u32))),
         (Type::F64, Type::F32) if plain => {
@@ -309,6 +313,10 @@ fn packed(
         context.binary(dst, a, b, |a, b| u64::from(nearest_bf16(a as u32) | nearest_bf16(b as u32) << 16));
         return Ok(());
     }
+    if to == Type::F16x2 && plain {
+        context.binary(dst, a, b, |a, b| u64::from(nearest_f16(a as u32) | nearest_f16(b as u32) << 16));
+        return Ok(());
+    }
     let above = to.bits() / 2;
     let convert = move |x: u64| {
         let value = f64::from(f32_of(x));
@@ -317,40 +325,4 @@ fn packed(
     };
     context.binary(dst, a, b, |a, b| convert(a) | convert(b) << above);
     Ok(())
-}
-
-/// The nearest bf16 of an f32's bits.
-#[inline(always)]
-fn nearest_bf16(bits: u32) -> u32 {
-    // Half of the last place, less one where it is even: ties go to the even one. Infinity stays what it is.
-    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-    if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff } else { rounded }
-}
-
-/// The f32 of an f16's bits.
-#[inline(always)]
-pub(super) fn f32_of_f16(bits: u32) -> f32 {
-    // Its fields in f32's places make a number whose exponent is too small by 127 - 15.
-    let magnitude = f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
-    let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
-    f32::from_bits(magnitude.to_bits() | special | (bits & 0x8000) << 16)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quick_conversions_agree_with_the_general_ones() {
-        for bits in 0..1u32 << 16 {
-            let quick = f32_of_f16(bits);
-            let exact = F16.decode(u64::from(bits));
-            assert!(f64::from(quick) == exact || quick.is_nan() && exact.is_nan(), "{bits:#x}");
-            for low in [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff] {
-                let f32_bits = bits << 16 | low;
-                let expected = BF16.encode(f64::from(f32::from_bits(f32_bits)), Rounding::NearestEven, false);
-                assert_eq!(u64::from(nearest_bf16(f32_bits)), expected, "{f32_bits:#x}");
-            }
-        }
-    }
 }

@@ -1,37 +1,34 @@
 //! Arithmetic on f16 and bf16, single and packed.
 
 use super::context::{Context, halves1, halves2, halves3};
-use super::format::Format;
+use super::format::{BF16, F16, Format};
+use super::quick::{f32_of_f16, nearest_bf16, nearest_f16, odd_f32};
 use super::{ComputeError, approximate, exact, unsupported};
 use crate::ir::{BinaryOp, FloatMode, Register, Rounding, Source, TernaryOp, Type, UnaryOp};
 
 /// The only rounding that arithmetic on halves has.
 const NEAREST: Rounding = Rounding::NearestEven;
 
-/// A format of 16 bits, and what an instruction's modifiers do in it.
+/// An instruction on f16 or, where `BRAIN`, on bf16.
 #[derive(Clone, Copy)]
-struct Half {
-    format: Format,
+struct Half<const BRAIN: bool> {
     mode: FloatMode,
 }
 
-impl Half {
-    fn of(ty: Type, mode: FloatMode) -> Option<(Half, bool)> {
-        let format = Format::of(ty)?;
-        let packed = matches!(ty, Type::F16x2 | Type::BF16x2);
-        Some((Half { format, mode }, packed))
-    }
+impl<const BRAIN: bool> Half<BRAIN> {
+    const FORMAT: Format = if BRAIN { BF16 } else { F16 };
 
     /// A subnormal value's zero, where the instruction flushes.
     #[inline(always)]
     fn flushed(self, bits: u64) -> u64 {
-        let zero = self.mode.flush_to_zero && self.format.is_below_normal(bits);
-        if zero { bits & self.format.sign() } else { bits }
+        let zero = self.mode.flush_to_zero && Self::FORMAT.is_below_normal(bits);
+        if zero { bits & 0x8000 } else { bits }
     }
 
     #[inline(always)]
     fn read(self, bits: u64) -> f64 {
-        self.format.decode(self.flushed(bits))
+        let bits = self.flushed(bits) as u32;
+        f64::from(if BRAIN { f32::from_bits(bits << 16) } else { f32_of_f16(bits) })
     }
 
     /// An f64 rounded to odd becomes the instruction's result.
@@ -45,7 +42,8 @@ impl Half {
         if self.mode.relu && value <= 0.0 {
             value = 0.0;
         }
-        self.flushed(self.format.encode(value, NEAREST, false))
+        let bits = odd_f32(value).to_bits();
+        self.flushed(u64::from(if BRAIN { nearest_bf16(bits) } else { nearest_f16(bits) }))
     }
 
     /// The smaller or larger; -0 is below 0. A NaN loses, or wins where `.NaN`.
@@ -74,8 +72,24 @@ pub(super) fn unary(
     dst: Register,
     a: Source,
 ) -> Result<(), ComputeError> {
-    let Some((half, packed)) = Half::of(ty, mode) else { return unsupported(&(op, ty)) };
-    let sign = half.format.sign();
+    match ty {
+        Type::F16 | Type::F16x2 => unary_of::<false>(context, op, ty, mode, dst, a),
+        Type::BF16 | Type::BF16x2 => unary_of::<true>(context, op, ty, mode, dst, a),
+        _ => unsupported(&(op, ty)),
+    }
+}
+
+fn unary_of<const BRAIN: bool>(
+    context: &mut Context<'_>,
+    op: UnaryOp,
+    ty: Type,
+    mode: FloatMode,
+    dst: Register,
+    a: Source,
+) -> Result<(), ComputeError> {
+    let half = Half::<BRAIN> { mode };
+    let packed = matches!(ty, Type::F16x2 | Type::BF16x2);
+    let sign = 0x8000;
     let f = move |a: u64| match op {
         UnaryOp::Absolute => half.flushed(a) & !sign,
         UnaryOp::Negate => half.flushed(a) ^ sign,
@@ -102,7 +116,23 @@ pub(super) fn binary(
     dst: Register,
     [a, b]: [Source; 2],
 ) -> Result<(), ComputeError> {
-    let Some((half, packed)) = Half::of(ty, mode) else { return unsupported(&(op, ty)) };
+    match ty {
+        Type::F16 | Type::F16x2 => binary_of::<false>(context, op, ty, mode, dst, [a, b]),
+        Type::BF16 | Type::BF16x2 => binary_of::<true>(context, op, ty, mode, dst, [a, b]),
+        _ => unsupported(&(op, ty)),
+    }
+}
+
+fn binary_of<const BRAIN: bool>(
+    context: &mut Context<'_>,
+    op: BinaryOp,
+    ty: Type,
+    mode: FloatMode,
+    dst: Register,
+    [a, b]: [Source; 2],
+) -> Result<(), ComputeError> {
+    let half = Half::<BRAIN> { mode };
+    let packed = matches!(ty, Type::F16x2 | Type::BF16x2);
     let nearest = mode.rounding() == NEAREST;
     macro_rules! apply {
         ($f:expr) => {
@@ -133,7 +163,23 @@ pub(super) fn ternary(
     dst: Register,
     sources: [Source; 3],
 ) -> Result<(), ComputeError> {
-    let Some((half, packed)) = Half::of(ty, mode) else { return unsupported(&(op, ty)) };
+    match ty {
+        Type::F16 | Type::F16x2 => ternary_of::<false>(context, op, ty, mode, dst, sources),
+        Type::BF16 | Type::BF16x2 => ternary_of::<true>(context, op, ty, mode, dst, sources),
+        _ => unsupported(&(op, ty)),
+    }
+}
+
+fn ternary_of<const BRAIN: bool>(
+    context: &mut Context<'_>,
+    op: TernaryOp,
+    ty: Type,
+    mode: FloatMode,
+    dst: Register,
+    sources: [Source; 3],
+) -> Result<(), ComputeError> {
+    let half = Half::<BRAIN> { mode };
+    let packed = matches!(ty, Type::F16x2 | Type::BF16x2);
     macro_rules! apply {
         ($f:expr) => {
             if packed {

@@ -4,8 +4,8 @@
 //! a block of four; of B the same of column g. D and C have row g, columns 2 t and 2 t + 1, then row g + 8.
 
 use super::context::Context;
-use super::convert::f32_of_f16;
 use super::format::{E4M3, E5M2, F16, f32_bits, f32_of, f64_bits};
+use super::quick::f32_of_f16;
 use super::{ComputeError, unsupported};
 use crate::ir::{MatrixMultiply, Rounding, Type};
 use crate::registers::{LANES, Lanes};
@@ -19,19 +19,18 @@ pub(super) fn multiply(context: &mut Context<'_>, mma: &MatrixMultiply) -> Resul
     let fits = registers_fit(mma);
     match (mma.m, mma.n, mma.k, mma.a_type) {
         _ if !fits => unsupported(mma),
-        (8, 8, 16, Type::S8 | Type::U8) => integers::<8, 4, 16>(context, mma),
-        (16, 8, 16, Type::S8 | Type::U8) => integers::<16, 4, 16>(context, mma),
-        (16, 8, 32, Type::S8 | Type::U8) => integers::<16, 8, 32>(context, mma),
+        (8, 8, 16, Type::S8 | Type::U8) => integers::<8>(context, mma),
+        (16, 8, 16 | 32, Type::S8 | Type::U8) => integers::<16>(context, mma),
         (16, 8, 16, Type::E4M3 | Type::E5M2) => bytes::<4, 16>(context, mma),
         (16, 8, 32, Type::E4M3 | Type::E5M2) => bytes::<8, 32>(context, mma),
         (8, 8, 4, Type::F64) | (16, 8, 4 | 8 | 16, Type::F64) => doubles(context, mma),
         _ if mma.a_type != mma.b_type => unsupported(mma),
-        (16, 8, 4, Type::TF32) => floats::<4, 1, 4>(context, mma, tf32, tf32),
-        (16, 8, 8, Type::TF32) => floats::<8, 1, 8>(context, mma, tf32, tf32),
-        (16, 8, 8, Type::F16) => floats::<4, 2, 8>(context, mma, f16_pair, f16_pair),
-        (16, 8, 16, Type::F16) => floats::<8, 2, 16>(context, mma, f16_pair, f16_pair),
-        (16, 8, 8, Type::BF16) => floats::<4, 2, 8>(context, mma, bf16_pair, bf16_pair),
-        (16, 8, 16, Type::BF16) => floats::<8, 2, 16>(context, mma, bf16_pair, bf16_pair),
+        (16, 8, 4, Type::TF32) => floats::<4, 4>(context, mma, tf32, tf32),
+        (16, 8, 8, Type::TF32) => floats::<8, 8>(context, mma, tf32, tf32),
+        (16, 8, 8, Type::F16) => floats::<4, 8>(context, mma, f16, f16),
+        (16, 8, 16, Type::F16) => floats::<8, 16>(context, mma, f16, f16),
+        (16, 8, 8, Type::BF16) => floats::<4, 8>(context, mma, bf16, bf16),
+        (16, 8, 16, Type::BF16) => floats::<8, 16>(context, mma, bf16, bf16),
         _ => unsupported(mma),
     }
 }
@@ -81,16 +80,13 @@ fn place<const W: usize>(lines: &mut [[u32; W]], block: usize, lanes: &Lanes) {
     }
 }
 
-/// S8 and U8 with sums in S32.
-fn integers<const M: usize, const W: usize, const K: usize>(
-    context: &mut Context<'_>,
-    mma: &MatrixMultiply,
-) -> Result<(), ComputeError> {
+/// S8 and U8 with sums in S32. Shorter rows end with zeros.
+fn integers<const M: usize>(context: &mut Context<'_>, mma: &MatrixMultiply) -> Result<(), ComputeError> {
     if !matches!(mma.b_type, Type::S8 | Type::U8) || mma.c_type != Type::S32 || mma.d_type != Type::S32 {
         return unsupported(mma);
     }
-    let a = rows_of_a::<M, W>(context, mma).map(|row| widened::<W, K>(&row, mma.a_type.is_signed()));
-    let b = columns_of_b::<W>(context, mma).map(|column| widened::<W, K>(&column, mma.b_type.is_signed()));
+    let a = rows_of_a::<M, 8>(context, mma).map(|row| widened(&row, mma.a_type.is_signed()));
+    let b = columns_of_b::<8>(context, mma).map(|column| widened(&column, mma.b_type.is_signed()));
     let mut products = [[0i32; N]; M];
     for (sums, row) in products.iter_mut().zip(&a) {
         for (sum, column) in sums.iter_mut().zip(&b) {
@@ -112,18 +108,16 @@ fn integers<const M: usize, const W: usize, const K: usize>(
 
 /// Bytes as 16-bit numbers: products of those, summed in pairs, are one vector instruction.
 #[inline(always)]
-fn widened<const W: usize, const K: usize>(words: &[u32; W], signed: bool) -> [i16; K] {
-    let mut wide = [0; K];
-    for (four, word) in wide.chunks_exact_mut(4).zip(words) {
-        for (wide, byte) in four.iter_mut().zip(word.to_le_bytes()) {
-            *wide = if signed { i16::from(byte as i8) } else { i16::from(byte) };
-        }
+fn widened(words: &[u32; 8], signed: bool) -> [i16; 32] {
+    let mut bytes = [0u8; 32];
+    for (four, word) in bytes.chunks_exact_mut(4).zip(words) {
+        four.copy_from_slice(&word.to_le_bytes());
     }
-    wide
+    if signed { bytes.map(|byte| i16::from(byte as i8)) } else { bytes.map(i16::from) }
 }
 
 #[inline(always)]
-fn dot<const K: usize>(a: &[i16; K], b: &[i16; K]) -> i32 {
+fn dot(a: &[i16; 32], b: &[i16; 32]) -> i32 {
     a.iter().zip(b).fold(0i32, |sum, (&a, &b)| sum.wrapping_add(i32::from(a).wrapping_mul(i32::from(b))))
 }
 
@@ -139,42 +133,35 @@ const fn column_of(register: usize, lane: usize) -> usize {
     lane % 4 * 2 + register % 2
 }
 
-/// Floats of 8 to 32 bits with sums in F32 or F16: `P` values a word. Products are exact, they and `c` are summed in
-/// f64, and the sum is rounded once. Devices round and truncate between, in an order that PTX leaves open.
-fn floats<const W: usize, const P: usize, const K: usize>(
+/// Floats of 8 to 32 bits with sums in F32 or F16. Products are exact, they and `c` are summed in f64, and the sum is
+/// rounded once. Devices round and truncate between, in an order that PTX leaves open.
+fn floats<const W: usize, const K: usize>(
     context: &mut Context<'_>,
     mma: &MatrixMultiply,
-    of_a: impl Fn(u32) -> [f64; P],
-    of_b: impl Fn(u32) -> [f64; P],
+    of_a: impl Fn(&[u32; W]) -> [f32; K],
+    of_b: impl Fn(&[u32; W]) -> [f32; K],
 ) -> Result<(), ComputeError> {
     const M: usize = 16;
-    let a = rows_of_a::<M, W>(context, mma).map(|row| values::<W, P, K>(&row, &of_a));
-    let columns = columns_of_b::<W>(context, mma).map(|column| values::<W, P, K>(&column, &of_b));
+    let a = rows_of_a::<M, W>(context, mma);
+    let columns = columns_of_b::<W>(context, mma).map(|column| of_b(&column));
     // By rows of B, so that the sums of a row of D go on side by side, each in the order of k.
-    let b: [[f64; N]; K] = std::array::from_fn(|k| std::array::from_fn(|n| columns[n][k]));
+    let mut b = [[0.0f64; N]; K];
+    for (n, column) in columns.iter().enumerate() {
+        for (row, &value) in b.iter_mut().zip(column) {
+            row[n] = f64::from(value);
+        }
+    }
     let mut sums = [[0.0f64; N]; M];
     read_c(context, mma, &mut sums)?;
-    for (sums, row) in sums.iter_mut().zip(&a) {
-        for (&a, b) in row.iter().zip(&b) {
+    for (sums, words) in sums.iter_mut().zip(&a) {
+        for (a, b) in of_a(words).into_iter().zip(&b) {
+            let a = f64::from(a);
             for (sum, &b) in sums.iter_mut().zip(b) {
                 *sum += a * b;
             }
         }
     }
     write_d(context, mma, &sums)
-}
-
-/// All values of a line.
-#[inline(always)]
-fn values<const W: usize, const P: usize, const K: usize>(
-    words: &[u32; W],
-    of: impl Fn(u32) -> [f64; P],
-) -> [f64; K] {
-    let mut values = [0.0; K];
-    for (values, &word) in values.chunks_exact_mut(P).zip(words) {
-        values.copy_from_slice(&of(word));
-    }
-    values
 }
 
 fn read_c(
@@ -222,35 +209,53 @@ fn write_d(
     Ok(())
 }
 
-fn f16_pair(word: u32) -> [f64; 2] {
-    [f32_of_f16(word & 0xffff), f32_of_f16(word >> 16)].map(f64::from)
+/// The two 16-bit values of each word.
+#[inline(always)]
+fn halves<const W: usize, const K: usize>(words: &[u32; W], of: impl Fn(u32) -> f32) -> [f32; K] {
+    let mut bits = [0u32; K];
+    for (pair, &word) in bits.chunks_exact_mut(2).zip(words) {
+        pair.copy_from_slice(&[word & 0xffff, word >> 16]);
+    }
+    bits.map(of)
 }
 
-fn bf16_pair(word: u32) -> [f64; 2] {
-    [word << 16, word & 0xffff_0000].map(|bits| f64::from(f32::from_bits(bits)))
+fn f16<const W: usize, const K: usize>(words: &[u32; W]) -> [f32; K] {
+    halves(words, f32_of_f16)
+}
+
+fn bf16<const W: usize, const K: usize>(words: &[u32; W]) -> [f32; K] {
+    halves(words, |bits| f32::from_bits(bits << 16))
 }
 
 /// The lower 13 bits of a `.tf32` register take no part.
-fn tf32(word: u32) -> [f64; 1] {
-    [f64::from(f32::from_bits(word & !0x1fff))]
+fn tf32<const K: usize>(words: &[u32; K]) -> [f32; K] {
+    words.map(|word| f32::from_bits(word & !0x1fff))
 }
 
-/// The four values of a word of E4M3 or E5M2.
-fn four_bytes(ty: Type) -> Option<impl Fn(u32) -> [f64; 4]> {
+/// The four values of each word, of E4M3 or E5M2.
+fn quarters<const W: usize, const K: usize>(ty: Type) -> Option<impl Fn(&[u32; W]) -> [f32; K]> {
     let format = match ty {
         Type::E4M3 => E4M3,
         Type::E5M2 => E5M2,
         _ => return None,
     };
-    Some(move |word: u32| word.to_le_bytes().map(|byte| format.decode(u64::from(byte))))
+    Some(move |words: &[u32; W]| {
+        let mut values = [0.0; K];
+        for (four, word) in values.chunks_exact_mut(4).zip(words) {
+            for (value, byte) in four.iter_mut().zip(word.to_le_bytes()) {
+                *value = format.decode(u64::from(byte)) as f32;
+            }
+        }
+        values
+    })
 }
 
 fn bytes<const W: usize, const K: usize>(
     context: &mut Context<'_>,
     mma: &MatrixMultiply,
 ) -> Result<(), ComputeError> {
-    match (four_bytes(mma.a_type), four_bytes(mma.b_type)) {
-        (Some(a), Some(b)) => floats::<W, 4, K>(context, mma, a, b),
+    match (quarters::<W, K>(mma.a_type), quarters::<W, K>(mma.b_type)) {
+        (Some(a), Some(b)) => floats(context, mma, a, b),
         _ => unsupported(mma),
     }
 }

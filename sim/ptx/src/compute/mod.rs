@@ -17,6 +17,7 @@ mod half;
 mod integer;
 mod matrix;
 mod pack;
+mod quick;
 
 use std::fmt::Debug;
 
