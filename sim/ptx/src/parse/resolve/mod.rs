@@ -28,6 +28,14 @@ use builder::Builder;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// What an unknown instruction is not.
+pub(super) const KNOWN: &str = "an instruction that this interpreter executes";
+
+/// Whether there are instructions of this name.
+pub(super) fn is_known(mnemonic: &str) -> bool {
+    form::reader(mnemonic).is_some()
+}
+
 /// The module that `text` describes.
 pub(super) fn module(text: &Text<'_>) -> Result<Module> {
     let names = Names::of(text)?;
