@@ -3,7 +3,6 @@
 mod arguments;
 mod barrier;
 mod block;
-#[allow(dead_code, reason = "families that can fail follow")]
 mod compute;
 mod counters;
 mod error;
@@ -13,6 +12,7 @@ mod launch;
 mod machine;
 mod memory;
 mod options;
+mod parse;
 mod registers;
 mod step;
 mod warp;
@@ -23,3 +23,4 @@ pub use error::{Error, Faults};
 pub use fault::{Access, Fault, FaultKind, Other, Place, Waiting, WaitingFor};
 pub use machine::{LaunchShape, LoadedModule, Machine};
 pub use options::{Checks, Options};
+pub use parse::ParseError;

@@ -1,5 +1,6 @@
 //! `ldmatrix` and `stmatrix`: 8 x 8 matrices of 16-bit elements, a row of 16 bytes an address.
 
+use crate::compute::fragment::{of_rows, to_rows};
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, Register, Source};
 use crate::registers::{LANES, Lanes};
@@ -42,17 +43,11 @@ impl Step<'_> {
             let value = &mut self.registers.values[register.0 as usize];
             let shared = &self.state.shared.bytes;
             if transposed {
-                let row = |r: usize| &shared[rows[r] as usize..][..ROW as usize];
-                for (lane, value) in value.iter_mut().enumerate() {
-                    let (column, first) = (2 * (lane / 4), 2 * (lane % 4));
-                    let (low, high) = (row(first), row(first + 1));
-                    *value = u64::from(u32::from_le_bytes([
-                        low[column],
-                        low[column + 1],
-                        high[column],
-                        high[column + 1],
-                    ]));
+                let mut matrix = [[0; ROW as usize]; 8];
+                for (row, &at) in matrix.iter_mut().zip(rows) {
+                    row.copy_from_slice(&shared[at as usize..][..ROW as usize]);
                 }
+                *value = of_rows(&matrix, true);
             } else {
                 for (values, &at) in value.chunks_exact_mut(4).zip(rows) {
                     let row = &shared[at as usize..][..ROW as usize];
@@ -81,17 +76,11 @@ impl Step<'_> {
         let addresses = self.rows(address, src.len(), Access::Write)?;
         for (source, rows) in src.iter().zip(addresses.chunks_exact(8)) {
             let value = self.registers.read(*source, self.specials);
-            for (r, &at) in rows.iter().enumerate() {
-                let mut row = [0u8; ROW as usize];
-                for (index, element) in row.chunks_exact_mut(2).enumerate() {
-                    let (lane, half) =
-                        if transposed { (4 * index + r / 2, r % 2) } else { (4 * r + index / 2, index % 2) };
-                    element.copy_from_slice(&((value[lane] >> (16 * half)) as u16).to_le_bytes());
-                }
+            for (row, &at) in to_rows(&value, transposed).iter().zip(rows) {
                 if self.state.shared.is_checked() {
                     self.note_write(LANES, at, ROW, Access::Write, false, false);
                 }
-                self.state.shared.bytes[at as usize..][..ROW as usize].copy_from_slice(&row);
+                self.state.shared.bytes[at as usize..][..ROW as usize].copy_from_slice(row);
             }
         }
         Ok(())
