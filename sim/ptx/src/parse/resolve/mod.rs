@@ -17,6 +17,7 @@ mod matrix;
 mod moves;
 mod operands;
 mod scope;
+mod share;
 mod special;
 mod warp;
 
@@ -131,12 +132,13 @@ fn kernel(function: &Function<'_>, names: &Names<'_, '_>) -> Result<Kernel> {
     let shared = layout::shared(function, names)?;
     let mut builder = Builder::new(names, &shared);
     builder.kernel(function, &params)?;
-    let (instructions, counts) = builder.finish(function.name.at)?;
+    let (mut instructions, counts) = builder.finish(function.name.at)?;
+    let registers = share::registers(&mut instructions, counts.registers);
     Ok(Kernel {
         name: function.name.text.to_owned(),
         params,
         param_bytes,
-        registers: counts.registers,
+        registers,
         predicates: counts.predicates,
         shared: shared.variables,
         shared_bytes: shared.bytes,
