@@ -24,3 +24,7 @@ pub use fault::{Access, Fault, FaultKind, Other, Place, Waiting, WaitingFor};
 pub use machine::{LaunchShape, LoadedModule, Machine};
 pub use options::{Checks, Options};
 pub use parse::ParseError;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
