@@ -1,5 +1,6 @@
 //! Texts that were changed at random: whatever they say, the parser answers.
 
+use super::random::Random;
 use super::{calls, text};
 use crate::ir::Module;
 
@@ -19,18 +20,6 @@ fn seeds() -> Vec<String> {
         T: .branchtargets L0, L1;\n brx.idx %r0, T;\n L1: ret;\n";
     let rest = ".global .align 8 .u64 table[4] = {generic(counter)+8, {1, ~2}, counter};\n.section .debug_str { x: .b8 1,2 }\n.file 1 \"a.cu\", 1, 2\n";
     vec![format!("{}{rest}", text(body)), calls::whole()]
-}
-
-/// A generator that is the same everywhere (xorshift64*, Vigna 2016).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % limit.max(1)
-    }
 }
 
 #[test]

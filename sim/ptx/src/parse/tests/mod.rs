@@ -6,6 +6,8 @@ mod errors;
 mod forms;
 mod hostile;
 mod operands;
+mod random;
+mod sharing;
 
 use super::ParseError;
 use crate::ir::{Instruction, Kernel, Module, Op};
