@@ -2,6 +2,7 @@
 
 mod op;
 mod operand;
+mod registers;
 mod types;
 
 pub use op::{
@@ -9,6 +10,7 @@ pub use op::{
     Op, Order, PermuteMode, Scope, ShuffleMode, TernaryOp, UnaryOp, VoteMode,
 };
 pub use operand::{Address, Base, LaneMask, Predicate, PredicateSource, Register, Source, Special};
+pub(crate) use registers::Role;
 pub use types::{FloatMode, Rounding, Space, Type};
 
 use std::sync::Arc;

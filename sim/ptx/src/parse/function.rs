@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::error::{Problem, Result};
 use super::lexer::Kind;
 use super::syntax::{Function, Instruction, Name, Statement};
-use super::{declaration, operand, text, types};
+use super::{declaration, operand, resolve, text, types};
 use crate::ir::{SourceLine, Space};
 
 /// Scopes within each other, at most.
@@ -192,6 +192,12 @@ fn instruction<'t>(cursor: &mut Cursor<'_, 't>) -> Result<Instruction<'t>> {
     let mut modifiers = Vec::new();
     while let Some(modifier) = cursor.take_if(Kind::Dot) {
         modifiers.push(Name { text: modifier.text, at: modifier.at });
+    }
+    if !resolve::is_known(mnemonic.text) {
+        // Its operands may have forms of their own.
+        let name =
+            modifiers.iter().fold(mnemonic.text.to_owned(), |name, modifier| name + "." + modifier.text);
+        return Err(Problem::quoted(mnemonic.at, resolve::KNOWN, name));
     }
     let (operands, end) = operand::list(cursor)?;
     let mnemonic = Name { text: mnemonic.text, at: mnemonic.at };

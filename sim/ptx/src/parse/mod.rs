@@ -26,12 +26,17 @@ impl Module {
     /// Where the text is not PTX, or names an instruction, a modifier or a directive that this crate does not execute.
     /// Nothing is guessed, and nothing is skipped but what tells debuggers something.
     pub fn parse(text: &str) -> Result<Module, ParseError> {
-        let read = || {
-            let tokens = lexer::tokens(text)?;
-            resolve::module(&text::read(&tokens)?)
-        };
-        read().map_err(|problem: error::Problem| problem.locate(text))
+        parse(text, true)
     }
+}
+
+/// A module; `share`: whether registers that are never in use at the same time become one.
+fn parse(text: &str, share: bool) -> Result<Module, ParseError> {
+    let read = || {
+        let tokens = lexer::tokens(text)?;
+        resolve::module(&text::read(&tokens)?, share)
+    };
+    read().map_err(|problem: error::Problem| problem.locate(text))
 }
 
 #[cfg(test)]

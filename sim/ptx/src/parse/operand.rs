@@ -100,7 +100,7 @@ fn address<'t>(cursor: &mut Cursor<'_, 't>) -> Result<OperandKind<'t>> {
         }
     };
     if !cursor.mark(b']') {
-        return Err(cursor.unexpected("`]`: an address is a register, a variable or a number, plus a number"));
+        return Err(cursor.unexpected("`]`: an address is a register, a variable or a number, plus a number (coordinates are not supported)"));
     }
     Ok(OperandKind::Address { name, offset })
 }

@@ -33,9 +33,13 @@ pub(super) fn read(mut form: Form<'_, '_, '_>) -> Result<()> {
     if !returns && matches!(op, AtomicOp::Exchange | AtomicOp::CompareAndSwap) {
         return Err(form.conflict("an operation that `red` has"));
     }
-    form.flag("noftz");
+    let no_flush = form.flag("noftz");
     let policy = access::cache_advice(&mut form);
     let ty = form.ty(types(op))?;
+    let half = matches!(ty, Type::F16 | Type::F16x2 | Type::BF16 | Type::BF16x2);
+    if half != no_flush {
+        return Err(form.conflict("a type of 16-bit floats with `.noftz`, and others without"));
+    }
     // The old value may be left out.
     let dst = match form.peek_operand() {
         Some(Operand { kind: OperandKind::Sink, .. }) if returns => {
@@ -67,9 +71,7 @@ fn types(op: AtomicOp) -> &'static [Type] {
             Type::BF16,
             Type::BF16x2,
         ],
-        AtomicOp::Minimum | AtomicOp::Maximum => {
-            &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::BF16, Type::BF16x2]
-        }
+        AtomicOp::Minimum | AtomicOp::Maximum => &[Type::U32, Type::S32, Type::U64, Type::S64],
         AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => &[Type::B32, Type::B64],
         AtomicOp::Exchange => &[Type::B32, Type::B64],
         AtomicOp::CompareAndSwap => &[Type::B16, Type::B32, Type::B64],

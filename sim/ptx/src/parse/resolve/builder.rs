@@ -9,7 +9,7 @@ use super::scope::{Label, Scope, Symbol, twice};
 use crate::ir::{Guard, Instruction, Op, Param, Predicate, Register, SourceLine, Space, Type};
 
 /// Instructions of a kernel, at most: functions that call functions may grow without measure.
-const LIMIT: usize = 1 << 22;
+const LIMIT: usize = 1 << 19;
 
 /// What a kernel needs of each kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -190,7 +190,11 @@ impl<'n, 't> Builder<'n, 't> {
                 _ => return Err(Problem::quoted(name.at, "a predicate", name.text)),
             },
         };
-        form::read(Form::new(self, written, guard))
+        let form = Form::new(self, written, guard);
+        match form::reader(written.mnemonic.text) {
+            Some(read) => read(form),
+            None => Err(form.unknown()),
+        }
     }
 
     /// What a name means in the scopes that are open.
@@ -250,7 +254,7 @@ impl<'n, 't> Builder<'n, 't> {
     /// Adds an instruction; targets of branches are numbers of labels until the end.
     pub(super) fn emit(&mut self, op: Op, guard: Option<Guard>, line: u32, at: usize) -> Result<()> {
         if self.instructions.len() >= LIMIT {
-            return Err(Problem::new(at, "at most 4194304 instructions a kernel", "more"));
+            return Err(Problem::new(at, "at most 524288 instructions a kernel", "more"));
         }
         self.instructions.push(Instruction { guard, op, line, source: self.source });
         Ok(())

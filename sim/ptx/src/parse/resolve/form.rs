@@ -22,30 +22,33 @@ pub(super) struct Form<'b, 'n, 't> {
 }
 
 /// Reads an instruction and adds what it does.
-pub(super) fn read(form: Form<'_, '_, '_>) -> Result<()> {
-    match form.written.mnemonic.text {
+pub(super) type Reader = fn(Form<'_, '_, '_>) -> Result<()>;
+
+/// What reads the instructions of a name, if they are known.
+pub(super) fn reader(mnemonic: &str) -> Option<Reader> {
+    Some(match mnemonic {
         "add" | "sub" | "addc" | "subc" | "mul" | "mad" | "madc" | "fma" | "div" | "min" | "max" | "abs"
         | "neg" | "copysign" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => {
-            arithmetic::read(form)
+            arithmetic::read
         }
         "rem" | "mul24" | "mad24" | "sad" | "dp4a" | "dp2a" | "popc" | "clz" | "bfind" | "brev" | "bfe"
-        | "bfi" | "szext" | "bmsk" => integer::read(form),
-        "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "prmt" => bits::read(form),
-        "setp" | "set" | "selp" | "slct" | "testp" => compare::read(form),
-        "mov" | "cvta" | "isspacep" => moves::read(form),
-        "cvt" => convert::read(form),
+        | "bfi" | "szext" | "bmsk" => integer::read,
+        "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "prmt" => bits::read,
+        "setp" | "set" | "selp" | "slct" | "testp" => compare::read,
+        "mov" | "cvta" | "isspacep" => moves::read,
+        "cvt" => convert::read,
         "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "applypriority" | "discard" | "createpolicy" => {
-            access::read(form)
+            access::read
         }
-        "atom" | "red" => atomic::read(form),
-        "cp" | "mbarrier" => asynchronous::read(form),
-        "ldmatrix" | "stmatrix" | "movmatrix" | "mma" => matrix::read(form),
-        "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => warp::read(form),
-        "call" => call::call(form),
+        "atom" | "red" => atomic::read,
+        "cp" | "mbarrier" => asynchronous::read,
+        "ldmatrix" | "stmatrix" | "movmatrix" | "mma" => matrix::read,
+        "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => warp::read,
+        "call" => call::call,
         "bra" | "brx" | "ret" | "exit" | "trap" | "bar" | "barrier" | "membar" | "fence" | "brkpt"
-        | "nanosleep" | "pmevent" | "setmaxnreg" | "griddepcontrol" => control::read(form),
-        _ => Err(form.unknown()),
-    }
+        | "nanosleep" | "pmevent" | "setmaxnreg" | "griddepcontrol" => control::read,
+        _ => return None,
+    })
 }
 
 impl<'b, 'n, 't> Form<'b, 'n, 't> {
@@ -81,7 +84,7 @@ impl<'b, 'n, 't> Form<'b, 'n, 't> {
             name.push('.');
             name.push_str(modifier.text);
         }
-        Problem::quoted(self.written.mnemonic.at, "an instruction that this interpreter executes", name)
+        Problem::quoted(self.written.mnemonic.at, super::KNOWN, name)
     }
 
     /// Whether the next modifier was this one, which has been taken then.

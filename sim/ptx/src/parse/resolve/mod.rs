@@ -17,6 +17,7 @@ mod matrix;
 mod moves;
 mod operands;
 mod scope;
+mod share;
 mod special;
 mod warp;
 
@@ -28,8 +29,16 @@ use builder::Builder;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The module that `text` describes.
-pub(super) fn module(text: &Text<'_>) -> Result<Module> {
+/// What an unknown instruction is not.
+pub(super) const KNOWN: &str = "an instruction that this interpreter executes";
+
+/// Whether there are instructions of this name.
+pub(super) fn is_known(mnemonic: &str) -> bool {
+    form::reader(mnemonic).is_some()
+}
+
+/// The module that `text` describes; `share`: whether registers may be shared.
+pub(super) fn module(text: &Text<'_>, share: bool) -> Result<Module> {
     let names = Names::of(text)?;
     let mut variables = Vec::new();
     for declared in text.variables.iter().filter(|declared| declared.space != Space::Shared) {
@@ -37,7 +46,7 @@ pub(super) fn module(text: &Text<'_>) -> Result<Module> {
     }
     let mut kernels = Vec::new();
     for function in text.functions.iter().filter(|function| function.entry) {
-        kernels.push(Arc::new(kernel(function, &names)?));
+        kernels.push(Arc::new(kernel(function, &names, share)?));
     }
     Ok(Module {
         version: text.version,
@@ -118,17 +127,19 @@ fn variable(declared: &Declaration<'_>, names: &Names<'_, '_>) -> Result<Variabl
     })
 }
 
-fn kernel(function: &Function<'_>, names: &Names<'_, '_>) -> Result<Kernel> {
+fn kernel(function: &Function<'_>, names: &Names<'_, '_>, share: bool) -> Result<Kernel> {
     let (params, param_bytes) = layout::params(&function.params)?;
     let shared = layout::shared(function, names)?;
     let mut builder = Builder::new(names, &shared);
     builder.kernel(function, &params)?;
-    let (instructions, counts) = builder.finish(function.name.at)?;
+    let (mut instructions, counts) = builder.finish(function.name.at)?;
+    let registers =
+        if share { share::registers(&mut instructions, counts.registers) } else { counts.registers };
     Ok(Kernel {
         name: function.name.text.to_owned(),
         params,
         param_bytes,
-        registers: counts.registers,
+        registers,
         predicates: counts.predicates,
         shared: shared.variables,
         shared_bytes: shared.bytes,
