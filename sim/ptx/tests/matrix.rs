@@ -38,8 +38,7 @@ fn row_and_column(tiles: &Tiles<'_>, lane: usize, i: usize) -> (usize, usize) {
         (16, 0) => (g, t * each + within),
         (16, 1) => (g + 8, t * each + within),
         (16, 2) => (g, t * each + within + step),
-        (16, 3) => (g + 8, t * each + within + step),
-        _ => panic!("no such register"),
+        _ => (g + 8, t * each + within + step),
     }
 }
 
