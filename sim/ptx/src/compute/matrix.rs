@@ -109,11 +109,13 @@ fn integers<const M: usize>(context: &mut Context<'_>, mma: &MatrixMultiply) -> 
 /// Bytes as 16-bit numbers: products of those, summed in pairs, are one vector instruction.
 #[inline(always)]
 fn widened(words: &[u32; 8], signed: bool) -> [i16; 32] {
-    let mut bytes = [0u8; 32];
-    for (four, word) in bytes.chunks_exact_mut(4).zip(words) {
-        four.copy_from_slice(&word.to_le_bytes());
+    let mut wide = [0; 32];
+    for (four, word) in wide.chunks_exact_mut(4).zip(words) {
+        for (wide, byte) in four.iter_mut().zip(word.to_le_bytes()) {
+            *wide = if signed { i16::from(byte as i8) } else { i16::from(byte) };
+        }
     }
-    if signed { bytes.map(|byte| i16::from(byte as i8)) } else { bytes.map(i16::from) }
+    wide
 }
 
 #[inline(always)]
@@ -154,12 +156,15 @@ fn floats<const W: usize, const K: usize>(
     let mut sums = [[0.0f64; N]; M];
     read_c(context, mma, &mut sums)?;
     for (sums, words) in sums.iter_mut().zip(&a) {
+        // In registers, until the row is done.
+        let mut row = *sums;
         for (a, b) in of_a(words).into_iter().zip(&b) {
             let a = f64::from(a);
-            for (sum, &b) in sums.iter_mut().zip(b) {
+            for (sum, &b) in row.iter_mut().zip(b) {
                 *sum += a * b;
             }
         }
+        *sums = row;
     }
     write_d(context, mma, &sums)
 }
