@@ -20,14 +20,18 @@ fn add_and_sub_wrap() {
 
 #[test]
 fn saturating() {
-    let cases = [([0x7fff_ffff, 1, 0], 0x7fff_ffff), ([i32(i32::MIN), MAX, 0], i32(i32::MIN)), ([1, 2, 0], 3)];
+    let cases =
+        [([0x7fff_ffff, 1, 0], 0x7fff_ffff), ([i32(i32::MIN), MAX, 0], i32(i32::MIN)), ([1, 2, 0], 3)];
     check32("add.sat.s32 %r0, %r1, %r2;", &cases);
     check32("sub.sat.s32 %r0, %r1, %r2;", &[([i32(i32::MIN), 1, 0], i32(i32::MIN)), ([0, MAX, 0], 1)]);
     // The product's upper half is 2^30; the sum is too large.
-    check32("mad.hi.sat.s32 %r0, %r1, %r2, %r3;", &[
-        ([0x8000_0000, 0x8000_0000, 0x7000_0000], 0x7fff_ffff),
-        ([0x8000_0000, 0x8000_0000, 1], 0x4000_0001),
-    ]);
+    check32(
+        "mad.hi.sat.s32 %r0, %r1, %r2, %r3;",
+        &[
+            ([0x8000_0000, 0x8000_0000, 0x7000_0000], 0x7fff_ffff),
+            ([0x8000_0000, 0x8000_0000, 1], 0x4000_0001),
+        ],
+    );
 }
 
 #[test]
@@ -67,16 +71,14 @@ fn products_and_sums() {
 
 #[test]
 fn quotients() {
-    check32("div.s32 %r0, %r1, %r2;", &[
-        ([i32(-7), 2, 0], i32(-3)),
-        ([7, i32(-2), 0], i32(-3)),
-        ([i32(i32::MIN), MAX, 0], i32(i32::MIN)),
-    ]);
-    check32("rem.s32 %r0, %r1, %r2;", &[
-        ([i32(-7), 2, 0], MAX),
-        ([7, i32(-2), 0], 1),
-        ([i32(i32::MIN), MAX, 0], 0),
-    ]);
+    check32(
+        "div.s32 %r0, %r1, %r2;",
+        &[([i32(-7), 2, 0], i32(-3)), ([7, i32(-2), 0], i32(-3)), ([i32(i32::MIN), MAX, 0], i32(i32::MIN))],
+    );
+    check32(
+        "rem.s32 %r0, %r1, %r2;",
+        &[([i32(-7), 2, 0], MAX), ([7, i32(-2), 0], 1), ([i32(i32::MIN), MAX, 0], 0)],
+    );
     check32("div.u32 %r0, %r1, %r2;", &[([MAX, 2, 0], 0x7fff_ffff)]);
     check16("div.u16 %h0, %h1, %h2;", &[([0xffff, 0x10, 0], 0xfff)]);
     check16("rem.s16 %h0, %h1, %h2;", &[([i16(-5), 3, 0], i16(-2))]);

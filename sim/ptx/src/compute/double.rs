@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::format::f64_bits;
-use super::{ComputeError, approximate, exact, unsupported};
+use super::{ComputeError, approximate, directed, exact, unsupported};
 use crate::ir::{BinaryOp, FloatMode, Register, Rounding, Source, TernaryOp, UnaryOp};
 
 pub(super) fn unary(
@@ -15,8 +15,8 @@ pub(super) fn unary(
     match op {
         UnaryOp::Absolute => context.unary(dst, a, |a| a & !(1 << 63)),
         UnaryOp::Negate => context.unary(dst, a, |a| a ^ 1 << 63),
-        // The approximate forms see the upper half of their operand and make the upper half of their result.
-        UnaryOp::Reciprocal | UnaryOp::ReciprocalSquareRoot if mode.approximate => {
+        // The approximate forms with `.ftz` see the upper half of their operand and make the upper half of their result.
+        UnaryOp::Reciprocal | UnaryOp::ReciprocalSquareRoot if mode.approximate && mode.flush_to_zero => {
             context.unary(dst, a, |a| {
                 let upper = f64::from_bits(a & !0xffff_ffff);
                 let upper = if upper.is_subnormal() { 0f64.copysign(upper) } else { upper };
@@ -25,8 +25,15 @@ pub(super) fn unary(
                 f64_bits(value) & !0xffff_ffff
             });
         }
-        UnaryOp::Reciprocal | UnaryOp::SquareRoot => {
-            to_nearest(mode, &(op, mode))?;
+        UnaryOp::SquareRoot if mode.rounding() != Rounding::NearestEven => {
+            let rounding = mode.rounding();
+            context.unary(dst, a, |a| f64_bits(directed::square_root(f64::from_bits(a), rounding)));
+        }
+        UnaryOp::Reciprocal if mode.rounding() != Rounding::NearestEven => {
+            let rounding = mode.rounding();
+            context.unary(dst, a, |a| f64_bits(directed::quotient(1.0, f64::from_bits(a), rounding)));
+        }
+        UnaryOp::Reciprocal | UnaryOp::SquareRoot | UnaryOp::ReciprocalSquareRoot => {
             context
                 .unary(dst, a, |a| f64_bits(approximate::value(op, f64::from_bits(a)).unwrap_or(f64::NAN)));
         }
@@ -43,12 +50,6 @@ pub(super) fn binary(
     [a, b]: [Source; 2],
 ) -> Result<(), ComputeError> {
     let rounding = mode.rounding();
-    if !matches!(
-        op,
-        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign
-    ) {
-        to_nearest(mode, &(op, mode))?;
-    }
     let of = f64::from_bits;
     match op {
         BinaryOp::Add if rounding != Rounding::NearestEven => {
@@ -56,6 +57,12 @@ pub(super) fn binary(
         }
         BinaryOp::Subtract if rounding != Rounding::NearestEven => {
             context.binary(dst, a, b, |a, b| f64_bits(exact::sum_rounded(of(a), -of(b), rounding)));
+        }
+        BinaryOp::Multiply if rounding != Rounding::NearestEven => {
+            context.binary(dst, a, b, |a, b| f64_bits(directed::product(of(a), of(b), rounding)));
+        }
+        BinaryOp::Divide if rounding != Rounding::NearestEven => {
+            context.binary(dst, a, b, |a, b| f64_bits(directed::quotient(of(a), of(b), rounding)));
         }
         BinaryOp::Add => context.binary(dst, a, b, |a, b| f64_bits(of(a) + of(b))),
         BinaryOp::Subtract => context.binary(dst, a, b, |a, b| f64_bits(of(a) - of(b))),
@@ -78,18 +85,18 @@ pub(super) fn ternary(
 ) -> Result<(), ComputeError> {
     let of = f64::from_bits;
     match op {
-        TernaryOp::FusedMultiplyAdd | TernaryOp::MultiplyAdd => {
-            to_nearest(mode, &(op, mode))?;
+        TernaryOp::FusedMultiplyAdd if mode.rounding() != Rounding::NearestEven => {
+            let rounding = mode.rounding();
+            context.ternary(dst, sources, |a, b, c| {
+                f64_bits(directed::multiply_add(of(a), of(b), of(c), rounding))
+            });
+        }
+        TernaryOp::FusedMultiplyAdd => {
             context.ternary(dst, sources, |a, b, c| f64_bits(of(a).mul_add(of(b), of(c))));
         }
         _ => return unsupported(&(op, crate::ir::Type::F64)),
     }
     Ok(())
-}
-
-/// Of the roundings of f64's products and quotients, the CPU's own is modelled.
-fn to_nearest(mode: FloatMode, what: &dyn std::fmt::Debug) -> Result<(), ComputeError> {
-    if mode.rounding() == Rounding::NearestEven { Ok(()) } else { unsupported(what) }
 }
 
 /// The smaller or larger; -0 is below 0. A NaN loses.

@@ -114,15 +114,13 @@ pub(super) fn ternary(
     let plain = !mode.flush_to_zero && !mode.saturate;
     let wide = |x: u64| f64::from(input(x));
     match op {
-        TernaryOp::FusedMultiplyAdd | TernaryOp::MultiplyAdd
-            if plain && mode.rounding() == Rounding::NearestEven =>
-        {
+        TernaryOp::FusedMultiplyAdd if plain && mode.rounding() == Rounding::NearestEven => {
             let wide = |x: u64| f64::from(f32_of(x));
             context.ternary(dst, sources, |a, b, c| {
                 f32_bits(exact::multiply_add(wide(a), wide(b), wide(c), Rounding::NearestEven) as f32)
             });
         }
-        TernaryOp::FusedMultiplyAdd | TernaryOp::MultiplyAdd => {
+        TernaryOp::FusedMultiplyAdd => {
             context.ternary(dst, sources, |a, b, c| {
                 narrowed(mode, exact::multiply_add(wide(a), wide(b), wide(c), mode.rounding()))
             });

@@ -6,6 +6,7 @@ mod carry;
 mod compare;
 mod context;
 mod convert;
+mod directed;
 mod dot;
 mod double;
 mod exact;

@@ -1,6 +1,7 @@
 //! Runs one instruction, or a few, on values.
 
 #![allow(dead_code, reason = "each family of tests uses its own part")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a part of tests")]
 
 use halite_ptx::ir::Module;
 use halite_ptx::{Arguments, LaunchShape, Machine, Options};

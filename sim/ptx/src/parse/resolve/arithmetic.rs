@@ -2,7 +2,7 @@
 
 use super::super::error::Result;
 use super::form::Form;
-use crate::ir::{BinaryOp, CarryOp, FloatMode, Op, TernaryOp, Type, UnaryOp};
+use crate::ir::{BinaryOp, CarryOp, FloatMode, Op, Rounding, TernaryOp, Type, UnaryOp};
 
 pub(super) const INTEGERS: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
 const PACKED_INTEGERS: &[Type] = &[Type::U16x2, Type::S16x2];
@@ -84,6 +84,12 @@ pub(super) fn ternary(mut form: Form<'_, '_, '_>, op: TernaryOp, ty: Type, mode:
 /// Integers have none of these modifiers but `.sat` where it is said, and an f64 is never flushed.
 fn check_mode(form: &Form<'_, '_, '_>, ty: Type, mode: FloatMode) -> Result<()> {
     let integer = !ty.is_float() && mode != FloatMode::PLAIN;
+    let half = ty.is_float() && ty.bits() == 16 || matches!(ty, Type::F16x2 | Type::BF16x2);
+    // Halves have one rounding, and `.relu` is theirs alone.
+    let nearest = mode.rounding() == Rounding::NearestEven;
+    if (half && !nearest) || (mode.relu && !half) || (ty == Type::F64 && mode.approximate) {
+        return Err(form.conflict("a type that the modifiers before it go with"));
+    }
     if integer || (ty == Type::F64 && (mode.flush_to_zero || mode.saturate)) {
         return Err(form.conflict("a type that the modifiers before it go with"));
     }
@@ -211,6 +217,11 @@ fn rounded_or_approximate(mut form: Form<'_, '_, '_>, op: UnaryOp) -> Result<()>
         return Err(form.unexpected_modifier("`.approx` or a rounding"));
     }
     let ty = form.ty(FLOATS)?;
+    // Of f64 there is one approximation, and it flushes; nothing else does.
+    let flushed = op == UnaryOp::Reciprocal && mode.approximate && mode.flush_to_zero;
+    if ty == Type::F64 && !flushed && (mode.approximate || mode.flush_to_zero) {
+        return Err(form.conflict("a type that the modifiers before it go with"));
+    }
     unary(form, op, ty, mode)
 }
 

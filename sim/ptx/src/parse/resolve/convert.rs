@@ -45,6 +45,15 @@ pub(super) fn read(mut form: Form<'_, '_, '_>) -> Result<()> {
     if narrowing && to != from && mode.rounding.is_none() {
         return Err(form.conflict("a rounding, as `.rn`, for a result that may be inexact"));
     }
+    // A format of the same size with other numbers may round; a wider one never does.
+    let may_round =
+        narrowing || to == Type::TF32 || !from.is_float() || (to != from && to.bits() == from.bits());
+    if mode.rounding.is_some() && !may_round {
+        return Err(form.conflict("no rounding, or one to an integral value, where nothing is rounded"));
+    }
+    if mode.relu && !(to.is_float() && from.is_float()) {
+        return Err(form.conflict("floating-point types with `.relu`"));
+    }
     if finite {
         // For these types it is the only saturation there is.
         if !matches!(to, Type::E4M3x2 | Type::E5M2x2 | Type::TF32) {

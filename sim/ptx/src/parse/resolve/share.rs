@@ -12,7 +12,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Words of the sets of live registers, at most; beyond them registers stay as they are.
-const LIMIT: usize = 1 << 23;
+const LIMIT: usize = 1 << 21;
+/// Times that the sets are gone over, at most: what compilers write needs a few.
+const ROUNDS: usize = 64;
 
 /// Renames the registers of `instructions`, which name `count`; how many are left.
 pub(super) fn registers(instructions: &mut [Instruction], count: u32) -> u32 {
@@ -114,7 +116,7 @@ fn stretches(
     }
     // What is needed before a block is what it needs, and what its followers need and it does not give.
     let mut changed = true;
-    while changed {
+    for _ in 0..ROUNDS {
         changed = false;
         for (index, block) in blocks.iter().enumerate().rev() {
             for word in 0..words {
@@ -124,6 +126,12 @@ fn stretches(
                 needs[index * words + word] = here;
             }
         }
+        if !changed {
+            break;
+        }
+    }
+    if changed {
+        return None;
     }
     for (index, block) in blocks.iter().enumerate() {
         for_each(&needs[index * words..][..words], |register| extend(&mut stretches[register], block.start));
