@@ -25,7 +25,7 @@ fn warps_wait_for_a_phase() {
     // Without the second phase, words are written that the other warp may still read.
     let start = body.find("mbarrier.arrive.shared.b64 _").unwrap();
     let end = body.find("st.shared.u32 [%r2+128], %r4").unwrap();
-    let body = format!("{}\n{} // HERE", &body[..start], &body[end..]);
+    let body = format!("{}\n{}", &body[..start], &body[end..]);
     assert!(matches!(block(64, &body).shared(512).fault(), FaultKind::Race { .. }));
 }
 
