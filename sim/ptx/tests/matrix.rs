@@ -265,7 +265,7 @@ fn matrices_are_loaded_by_rows_and_by_columns() {
         );
         run(&body, "", &lanes())
     };
-    let plain: Vec<u64> = (0..32).map(|lane| 2 * lane | ((2 * lane + 1) << 16)).collect();
+    let plain: Vec<u64> = (0..32).map(|lane| (2 * lane) | ((2 * lane + 1) << 16)).collect();
     assert_eq!(load(""), plain);
     // Lane 4 c + t has of column c the rows 2 t and 2 t + 1.
     let by_columns: Vec<u64> = (0..32)
@@ -318,7 +318,7 @@ fn matrices_are_stored() {
             bar.sync 0;
             ld.shared.b32 %r21, [%r11]; cvt.u64.u32 %d0, %r21;"
         );
-        let plain: Vec<u64> = (0..32).map(|lane| 2 * lane | ((2 * lane + 1) << 16)).collect();
+        let plain: Vec<u64> = (0..32).map(|lane| (2 * lane) | ((2 * lane + 1) << 16)).collect();
         assert_eq!(run(&body, "", &lanes()), plain, "{form}");
     }
 }
