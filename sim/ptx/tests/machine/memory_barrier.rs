@@ -30,6 +30,15 @@ fn warps_wait_for_a_phase() {
 }
 
 #[test]
+fn lanes_of_one_warp_wait_for_each_other() {
+    // Lane 0 is behind the others in the text, and they wait for it.
+    let body = "setp.ne.u32 %p2, %r0, 0; @!%p2 mbarrier.init.shared.b64 [s], 1; bar.sync 0; @!%p2 bra LATER;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [s], 0; @!%p1 bra WAIT; bra DONE;
+        LATER: mbarrier.arrive.shared.b64 _, [s]; DONE: st.global.u32 [%d4], %r0;";
+    assert_eq!(block(32, body).shared(8).output(), (0..32).collect::<Vec<_>>());
+}
+
+#[test]
 fn who_drops_out_is_not_expected_again() {
     let body = format!(
         "{} setp.lt.u32 %p2, %r0, 32; @%p2 bra FIRST; mbarrier.arrive_drop.shared.b64 %d8, [s]; bra DONE;
