@@ -8,6 +8,11 @@ use crate::memory::{Local, Shared};
 use crate::registers::{LANES, Specials};
 use crate::warp::{Waits, Warp};
 
+/// Most instructions of a turn that only asks an mbarrier again.
+const POLL: u64 = 64;
+/// Rounds in which all warps that are not blocked only ask mbarriers again: nobody is left who could arrive.
+const MAX_IDLE: u32 = 1 << 14;
+
 /// What a block's warps share.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -19,6 +24,10 @@ pub(crate) struct State {
     pub(crate) tally: Tally,
     /// Threads that have not ended.
     pub(crate) live: u32,
+    /// The mbarrier that a warp asked for last, and whose phase was not over.
+    pub(crate) polled: u64,
+    /// Whether an mbarrier was arrived at, or let a lane go.
+    pub(crate) progress: bool,
     /// What the instruction under way did wrong that does not keep it from going on.
     pub(crate) findings: Vec<Problem>,
 }
@@ -57,6 +66,8 @@ impl Block {
                 barriers: Default::default(),
                 tally: Tally::new(checks.counters, kernel.instructions.len()),
                 live: 0,
+                polled: 0,
+                progress: false,
                 findings: Vec::new(),
             },
             used: false,
@@ -91,8 +102,10 @@ impl Block {
     /// Executes a block of the grid to its end, or until a fault stops the launch.
     pub(crate) fn run(&mut self, launch: &Launch<'_>, index: [u32; 3]) {
         self.reset(launch, index);
+        let mut idle = 0;
         loop {
             let mut moved = false;
+            self.state.progress = false;
             for number in 0..self.warps.len() {
                 let warp = &mut self.warps[number];
                 if warp.is_done() {
@@ -103,13 +116,19 @@ impl Block {
                     launch.report(&self.state, warp, pc, *problem, true);
                     return;
                 }
-                moved |= self.warps[number].steps != before;
-                moved |= self.open_barriers(launch);
+                let steps = self.warps[number].steps - before;
+                moved |= steps > 0;
+                self.state.progress |= steps > POLL || steps > 0 && self.warps[number].polls.is_none();
+                if self.open_barriers(launch) {
+                    moved = true;
+                    self.state.progress = true;
+                }
             }
+            idle = if self.state.progress { 0 } else { idle + 1 };
             if self.warps.iter().all(Warp::is_done) || launch.is_stopped() {
                 return;
             }
-            if !moved {
+            if !moved || idle > MAX_IDLE {
                 self.deadlock(launch);
                 return;
             }
@@ -137,8 +156,13 @@ impl Block {
         let line = |pc: usize| launch.kernel.instructions.get(pc).map_or(0, |i| i.line);
         let waiting = self.warps.iter().flat_map(|warp| warp.waiting(line)).collect();
         let first = self.warps.iter().find_map(|warp| {
-            let group = warp.groups.iter().find(|group| group.waits != Waits::No)?;
-            Some((warp, group.pc, group.lanes.trailing_zeros()))
+            let group = warp.groups.iter().find(|group| group.waits != Waits::No);
+            let (pc, lanes) = match (group, warp.polls) {
+                (Some(group), _) => (group.pc, group.lanes),
+                (None, Some((pc, lanes, _))) => (pc, lanes),
+                (None, None) => return None,
+            };
+            Some((warp, pc, lanes.trailing_zeros()))
         });
         if let Some((warp, pc, lane)) = first {
             let problem = Problem { lane, kind: FaultKind::Deadlock { waiting } };

@@ -78,6 +78,8 @@ pub enum WaitingFor {
     Barrier(u32),
     /// Lanes of their own warp (a bit a lane), to execute the same instruction.
     Lanes(u32),
+    /// The mbarrier at this address in shared memory: they ask again and again whether its phase is over.
+    MemoryBarrier(u64),
 }
 
 /// What is wrong.
@@ -305,6 +307,7 @@ impl fmt::Display for FaultKind {
                     match w.what {
                         WaitingFor::Barrier(number) => write!(f, "barrier {number}")?,
                         WaitingFor::Lanes(lanes) => write!(f, "lanes {lanes:#010x}")?,
+                        WaitingFor::MemoryBarrier(address) => write!(f, "the mbarrier at {address:#x}")?,
                     }
                 }
                 Ok(())

@@ -55,6 +55,8 @@ pub(crate) struct Warp {
     pub(crate) steps: u64,
     /// Steps since lanes parted or an extra turn.
     parted: u32,
+    /// Where its last turn ended, if at an mbarrier whose phase was not over: instruction, lanes, the object's address.
+    pub(crate) polls: Option<(usize, u32, u64)>,
 }
 
 /// A problem, and the instruction that has it.
@@ -71,6 +73,7 @@ impl Warp {
             live: 0,
             steps: 0,
             parted: 0,
+            polls: None,
         }
     }
 
@@ -86,6 +89,7 @@ impl Warp {
         self.live = lanes;
         self.steps = 0;
         self.parted = 0;
+        self.polls = None;
     }
 
     /// Whether all its threads have ended.
@@ -103,14 +107,16 @@ impl Warp {
 
     fn take_turn(&mut self, launch: &Launch<'_>, state: &mut State) -> Result<(), Failure> {
         let mut turn = TURN;
+        self.polls = None;
         while let Some((current, mut extra)) = self.choose() {
+            if self.steps > launch.options.max_steps {
+                let Group { pc, lanes, .. } = self.groups[current];
+                let kind = FaultKind::Endless { steps: launch.options.max_steps };
+                return Err((pc, Problem::at(lanes.trailing_zeros() as usize, kind)));
+            }
             loop {
                 let Group { pc, lanes, .. } = self.groups[current];
                 if turn == 0 {
-                    if self.steps > launch.options.max_steps {
-                        let kind = FaultKind::Endless { steps: launch.options.max_steps };
-                        return Err((pc, Problem::at(lanes.trailing_zeros() as usize, kind)));
-                    }
                     return Ok(());
                 }
                 turn -= 1;
@@ -157,6 +163,7 @@ impl Warp {
                     Turned::Away => {
                         // What it waits for may be up to another group of this warp.
                         self.parted += PATIENCE / 8;
+                        self.polls = Some((pc, executing, state.polled));
                         return Ok(());
                     }
                 }
@@ -344,7 +351,11 @@ impl Warp {
             | Op::Ballot { members, .. }
             | Op::Match { members, .. }
             | Op::WarpReduce { members, .. }
-            | Op::Elect { members, .. } => Some(self.first(*members, executing)),
+            | Op::Elect { members, .. } => {
+                // Tiles of a warp may come to it together, each with its own mask.
+                let masks = self.registers.read(*members, &self.specials);
+                Some(each(executing).fold(0, |all, lane| all | masks[lane] as u32))
+            }
             Op::LoadMatrix { .. }
             | Op::StoreMatrix { .. }
             | Op::TransposeMatrix { .. }
@@ -361,9 +372,11 @@ impl Warp {
         executing: u32,
         members: Source,
     ) -> Result<Turned, Box<Problem>> {
-        let members = self.first(members, executing);
-        if executing & !members != 0 {
-            let lane = (executing & !members).trailing_zeros() as usize;
+        let masks = self.registers.read(members, &self.specials);
+        let members = masks[executing.trailing_zeros() as usize % 32] as u32;
+        let alike = each(executing).filter(|&lane| masks[lane] as u32 == members).fold(0, |m, lane| m | 1 << lane);
+        if alike & !members != 0 {
+            let lane = (alike & !members).trailing_zeros() as usize;
             return Err(Problem::at(lane, FaultKind::NotAMember { members }));
         }
         let skipping = self.groups[current].lanes & members & !executing;
@@ -371,11 +384,14 @@ impl Warp {
             let kind = FaultKind::MissingLanes { lanes: executing, missing: skipping };
             return Err(Problem::at(executing.trailing_zeros() as usize, kind));
         }
-        if self.groups[current].lanes != executing {
+        let Group { pc, lanes, .. } = self.groups[current];
+        if lanes != executing {
             // Those that the guard keeps from it, and that it does not name, go on.
-            let pc = self.groups[current].pc;
-            let others = self.groups[current].lanes & !executing;
-            self.part(current, others, pc + 1);
+            self.part(current, lanes & !executing, pc + 1);
+        }
+        if alike != executing {
+            // Those with another mask meet by themselves.
+            self.part(current, executing & !alike, pc);
         }
         self.groups[current].waits = Waits::WarpBarrier(members);
         let here = |group: &Group| group.waits == Waits::WarpBarrier(members);
@@ -386,7 +402,7 @@ impl Warp {
                 group.pc += 1;
             }
             if let Some(races) = &mut state.shared.races {
-                races.warp_barrier(self.index);
+                races.warp_barrier(self.index, met, self.live);
             }
         }
         Ok(Turned::Anew)
@@ -460,8 +476,14 @@ impl Warp {
     }
 
     /// Where its lanes wait, and for what.
-    pub(crate) fn waiting(&self, line: impl Fn(usize) -> u32) -> impl Iterator<Item = Waiting> {
-        self.groups.iter().filter_map(move |group| {
+    pub(crate) fn waiting(&self, line: impl Fn(usize) -> u32 + Copy) -> impl Iterator<Item = Waiting> {
+        let polls = self.polls.map(|(pc, lanes, address)| Waiting {
+            warp: self.index as u32,
+            lanes,
+            line: line(pc),
+            what: WaitingFor::MemoryBarrier(address),
+        });
+        let groups = self.groups.iter().filter_map(move |group| {
             let what = match group.waits {
                 Waits::No => return None,
                 Waits::Lanes(lanes) => WaitingFor::Lanes(lanes),
@@ -469,7 +491,8 @@ impl Warp {
                 Waits::Barrier(number) => WaitingFor::Barrier(number),
             };
             Some(Waiting { warp: self.index as u32, lanes: group.lanes, line: line(group.pc), what })
-        })
+        });
+        groups.chain(polls)
     }
 }
 

@@ -81,6 +81,7 @@ impl Step<'_> {
             return Err(Problem::at(lane, FaultKind::MemoryBarrier { address, problem }));
         }
         self.put(address, object);
+        self.state.progress = true;
         if let Some(races) = &mut self.state.shared.races {
             races.arrive_at(self.warp, address);
         }
@@ -175,8 +176,11 @@ impl Step<'_> {
                 if let Some(races) = &mut self.state.shared.races {
                     races.learn_from(self.warp, address);
                 }
+            } else {
+                self.state.polled = address;
             }
         }
+        self.state.progress |= done != 0;
         self.registers.write_predicate(dst, self.lanes, done);
         Ok(if done == self.lanes { Flow::Next } else { Flow::Yield })
     }

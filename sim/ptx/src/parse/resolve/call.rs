@@ -6,6 +6,9 @@ use super::form::Form;
 use super::scope::{Scope, Symbol};
 use crate::ir::{Guard, Op, Space};
 
+/// Most functions within each other: each takes room on the host's stack.
+const MAX_CALLS: usize = 64;
+
 /// `call.uni (result), function, (arguments);`
 pub(super) fn call<'t>(mut form: Form<'_, '_, 't>) -> Result<()> {
     form.flag("uni");
@@ -39,6 +42,10 @@ pub(super) fn call<'t>(mut form: Form<'_, '_, 't>) -> Result<()> {
     };
     if builder.calls.contains(&name) || function.entry {
         let expected = "a function that does not call itself: recursion is not supported";
+        return Err(Problem::quoted(called.at, expected, name));
+    }
+    if builder.calls.len() >= MAX_CALLS {
+        let expected = format!("at most {MAX_CALLS} functions that call each other in a chain");
         return Err(Problem::quoted(called.at, expected, name));
     }
     let mut scope = Scope { function: true, ..Scope::default() };
