@@ -1,7 +1,7 @@
 //! One instruction of some lanes of a warp.
 
 use crate::block::State;
-use crate::compute::{self, ComputeError, Handled};
+use crate::compute::{self, ComputeError};
 use crate::fault::{FaultKind, Problem};
 use crate::ir::{Op, Space};
 use crate::launch::Launch;
@@ -124,20 +124,20 @@ impl Step<'_> {
         Ok(Flow::Next)
     }
 
+    /// All 32 lanes must execute it together.
+    fn whole_warp(&self) -> Result<(), Box<Problem>> {
+        match self.lanes {
+            u32::MAX => Ok(()),
+            lanes => Err(Problem::at(self.first_lane(), FaultKind::MissingLanes { lanes, missing: !lanes })),
+        }
+    }
+
     fn first_lane(&self) -> usize {
         each(self.lanes).next().unwrap_or(0)
     }
 
     fn compute(&mut self, op: &Op) -> Result<(), Box<Problem>> {
-        match compute::execute(op, self.lanes, self.registers, self.specials) {
-            Ok(Handled::Done) => Ok(()),
-            Ok(Handled::Elsewhere) => {
-                let name = format!("{op:?}");
-                let name = name.split([' ', '(', '{']).next().unwrap_or_default();
-                Err(Problem::at(self.first_lane(), FaultKind::Unsupported(format!("the instruction {name}"))))
-            }
-            Err(error) => Err(self.computing(error)),
-        }
+        compute::execute(op, self.lanes, self.registers, self.specials).map_err(|error| self.computing(error))
     }
 
     #[cold]
@@ -150,9 +150,6 @@ impl Step<'_> {
             }
             ComputeError::NotAMember { lane, members } => {
                 Problem::at(lane as usize, FaultKind::NotAMember { members })
-            }
-            ComputeError::PartOfWarp { lanes } => {
-                Problem::at(first, FaultKind::MissingLanes { lanes, missing: !lanes })
             }
         }
     }

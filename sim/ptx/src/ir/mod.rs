@@ -1,15 +1,20 @@
 //! A module as it is executed: kernels, their memory, their instructions with all names resolved.
 
+mod check;
 mod op;
 mod operand;
+mod operation;
+mod predicates;
 mod registers;
 mod types;
 
-pub use op::{
-    AtomicOp, BarrierKind, BinaryOp, BoolOp, CarryOp, Comparison, FloatTest, MatrixMultiply, MemoryBarrier,
-    Op, Order, PermuteMode, Scope, ShuffleMode, TernaryOp, UnaryOp, VoteMode,
-};
+pub(crate) use check::MAX_INSTRUCTIONS;
+pub use op::{MatrixMultiply, MemoryBarrier, Op};
 pub use operand::{Address, Base, LaneMask, Predicate, PredicateSource, Register, Source, Special};
+pub use operation::{
+    AtomicOp, BarrierKind, BinaryOp, BoolOp, CarryOp, Comparison, FloatTest, Order, PermuteMode, Scope,
+    ShuffleMode, TernaryOp, UnaryOp, VoteMode,
+};
 pub(crate) use registers::Role;
 pub use types::{FloatMode, Rounding, Space, Type};
 
@@ -76,6 +81,13 @@ pub struct Kernel {
     pub required_threads: Option<[u32; 3]>,
     /// What it does.
     pub instructions: Vec<Instruction>,
+}
+
+impl Kernel {
+    /// The line of an instruction in the PTX text; 0 behind the last one.
+    pub(crate) fn line(&self, pc: usize) -> u32 {
+        self.instructions.get(pc).map_or(0, |instruction| instruction.line)
+    }
 }
 
 /// A kernel's parameter.

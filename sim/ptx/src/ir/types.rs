@@ -144,4 +144,9 @@ impl FloatMode {
         nan: false,
         approximate: false,
     };
+
+    /// The rounding that is named, or to the nearest even.
+    pub fn rounding(&self) -> Rounding {
+        self.rounding.unwrap_or(Rounding::NearestEven)
+    }
 }

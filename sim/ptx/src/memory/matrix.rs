@@ -1,10 +1,10 @@
 //! `ldmatrix` and `stmatrix`: 8 x 8 matrices of 16-bit elements, a row of 16 bytes an address.
 
 use crate::compute::fragment::{of_rows, to_rows};
-use crate::fault::{Access, FaultKind, Problem};
+use crate::fault::{Access, Problem};
 use crate::ir::{Address, Register, Source};
 use crate::registers::{LANES, Lanes};
-use crate::step::{Step, each};
+use crate::step::Step;
 
 /// Bytes of a row.
 const ROW: u32 = 16;
@@ -84,16 +84,5 @@ impl Step<'_> {
             }
         }
         Ok(())
-    }
-
-    /// All 32 lanes must execute it together.
-    pub(crate) fn whole_warp(&self) -> Result<(), Box<Problem>> {
-        match self.lanes {
-            u32::MAX => Ok(()),
-            lanes => {
-                let lane = each(lanes).next().unwrap_or(0);
-                Err(Problem::at(lane, FaultKind::MissingLanes { lanes, missing: !lanes }))
-            }
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Whole kernels, written by hand: memories, barriers, divergence, and every fault.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests, and what they have in common")]
+
 mod atomic;
 mod barrier;
 mod copy_async;
@@ -12,4 +14,6 @@ mod memory;
 mod memory_barrier;
 mod mutations;
 mod races;
+mod refused;
+mod special;
 mod support;

@@ -76,3 +76,12 @@ fn an_object_must_be_one() {
     let problem = "more threads arrive than it expects";
     assert_eq!(block(1, body).shared(8).fault(), FaultKind::MemoryBarrier { address: 0, problem });
 }
+
+#[test]
+fn a_phase_that_never_ends_is_told() {
+    let body = "mbarrier.init.shared.b64 [s], 2; mbarrier.arrive.shared.b64 %d8, [s];
+        WAIT: mbarrier.try_wait.shared.b64 %p1, [s], %d8; @!%p1 bra WAIT;";
+    let mut run = block(1, body).shared(8);
+    run.options = run.options.with_max_steps(1000);
+    assert_eq!(run.fault(), FaultKind::Endless { steps: 1000 });
+}
