@@ -36,6 +36,7 @@ pub struct Place {
 
 /// What an instruction does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Access {
     Read,

@@ -38,6 +38,7 @@ pub struct Module {
 
 /// A variable with a place in memory.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Variable {
     /// Its name.
     pub name: String,
@@ -92,6 +93,7 @@ impl Kernel {
 
 /// A kernel's parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Param {
     /// Its name.
     pub name: String,
@@ -105,6 +107,7 @@ pub struct Param {
 
 /// One instruction, with its guard and where it stands.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Instruction {
     /// `@p`, `@!p`: the lanes that execute it.
     pub guard: Option<Guard>,
@@ -118,6 +121,7 @@ pub struct Instruction {
 
 /// Which lanes execute an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Guard {
     /// The predicate that is asked.
     pub predicate: Predicate,
@@ -127,6 +131,7 @@ pub struct Guard {
 
 /// A line of a source file, as `.loc` tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// The file's number in [`Module::files`].
     pub file: u32,

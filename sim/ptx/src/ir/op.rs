@@ -326,6 +326,7 @@ pub enum Op {
 
 /// `mma.sync.aligned.mMnNkK.row.col`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own")]
 pub struct MatrixMultiply {
     pub m: u32,
@@ -345,6 +346,7 @@ pub struct MatrixMultiply {
 
 /// An operation on an mbarrier object in shared memory.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are the operands in PTX's order")]
 pub enum MemoryBarrier {
     Initialize {

@@ -105,6 +105,7 @@ pub enum TernaryOp {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own, written out")]
 pub enum PermuteMode {
     Index,
@@ -117,6 +118,7 @@ pub enum PermuteMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum CarryOp {
     Add,
@@ -127,6 +129,7 @@ pub enum CarryOp {
 
 /// How two values are compared. Those of `Unordered…` hold where either is NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own, written out")]
 pub enum Comparison {
     Equal,
@@ -148,6 +151,7 @@ pub enum Comparison {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum BoolOp {
     And,
@@ -156,6 +160,7 @@ pub enum BoolOp {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own")]
 pub enum FloatTest {
     Finite,
@@ -168,6 +173,7 @@ pub enum FloatTest {
 
 /// The memory order of an access, as far as races are concerned: an ordered access races with no other ordered one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Order {
     /// `.weak`, or nothing.
     Weak,
@@ -182,6 +188,7 @@ pub enum Order {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own")]
 pub enum AtomicOp {
     Add,
@@ -197,6 +204,7 @@ pub enum AtomicOp {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own")]
 pub enum ShuffleMode {
     Up,
@@ -206,6 +214,7 @@ pub enum ShuffleMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own")]
 pub enum VoteMode {
     All,
@@ -215,6 +224,7 @@ pub enum VoteMode {
 
 /// What a block's barrier does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are PTX's own")]
 pub enum BarrierKind {
     Synchronize,
@@ -234,6 +244,7 @@ pub enum BarrierKind {
 
 /// Among whom a fence orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Scope {
     Block,

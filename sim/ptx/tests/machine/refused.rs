@@ -1,7 +1,7 @@
 //! Modules that were changed by hand, options and shapes out of range: errors, and no panics.
 
 use super::support::{block, options, source};
-use halite_ptx::ir::{Base, Guard, Kernel, Module, Op, Predicate, Register, Source, Type};
+use halite_ptx::ir::{Base, Kernel, Module, Op, Predicate, Register, Source, Type};
 use halite_ptx::{Arguments, Error, FaultKind, LaunchShape, Machine};
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ fn indices_out_of_range() {
     let problem = said(|kernel| kernel.predicates = 0);
     assert!(problem.contains("predicate 0; the kernel has 0"), "{problem}");
     let problem = said(|kernel| {
-        kernel.instructions[0].guard = Some(Guard { predicate: Predicate(99), ..guard(kernel) });
+        let guard = kernel.instructions.iter_mut().find_map(|instruction| instruction.guard.as_mut());
+        guard.unwrap().predicate = Predicate(99);
     });
     assert!(problem.contains("predicate 99"), "{problem}");
     let problem = said(|kernel| {
@@ -72,10 +73,6 @@ fn indices_out_of_range() {
     assert!(problem.contains("register 4294967295"), "{problem}");
     assert!(said(|kernel| kernel.registers = u32::MAX).contains("at most"));
     assert!(said(|kernel| kernel.params[1].offset = u64::MAX).contains("parameter `out`"));
-}
-
-fn guard(kernel: &Kernel) -> Guard {
-    kernel.instructions.iter().find_map(|instruction| instruction.guard).unwrap()
 }
 
 /// Makes of an instruction, if it is the one that is meant, one that PTX does not have.
