@@ -23,11 +23,13 @@ pub(crate) struct Step<'a> {
     pub(crate) lanes: u32,
 }
 
-/// How a warp goes on.
+/// How the lanes go on that executed an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// With the next instruction.
     Next,
+    /// Their warp's groups have changed: one is chosen anew.
+    Regroup,
     /// With the next instruction, after others have had their turn.
     Yield,
 }
@@ -84,7 +86,7 @@ impl Step<'_> {
             &Op::CopyAsyncArrive { barrier, no_increment } => {
                 self.copy_async_arrive(barrier, no_increment)?
             }
-            Op::MemoryBarrier(op) => return self.memory_barrier(op),
+            Op::Mbarrier(op) => return self.mbarrier(op),
             Op::Fence { .. } => {
                 if let Some(races) = &mut self.state.shared.races {
                     races.fence(self.warp);

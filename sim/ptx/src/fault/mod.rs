@@ -179,7 +179,7 @@ pub enum FaultKind {
         source_lane: u32,
     },
     /// An mbarrier is used wrongly.
-    MemoryBarrier {
+    Mbarrier {
         /// Its address in shared memory.
         address: u64,
         /// How.

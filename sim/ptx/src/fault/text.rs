@@ -131,7 +131,7 @@ impl fmt::Display for FaultKind {
             FaultKind::InactiveSource { source_lane } => {
                 write!(f, "reads lane {source_lane}, which does not take part in the shuffle")
             }
-            FaultKind::MemoryBarrier { address, problem } => write!(f, "mbarrier at {address:#x}: {problem}"),
+            FaultKind::Mbarrier { address, problem } => write!(f, "mbarrier at {address:#x}: {problem}"),
             FaultKind::BranchIndex { index, targets } => {
                 write!(f, "branches to number {index} of {targets} targets")
             }

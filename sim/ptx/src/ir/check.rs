@@ -3,7 +3,7 @@
 //! The parser makes no others. But modules are public, and may have been changed by hand: what is asked here once, nothing
 //! that executes instructions asks again.
 
-use super::{Address, Base, Kernel, MatrixMultiply, MemoryBarrier, Module, Op, Type, Variable};
+use super::{Address, Base, Kernel, MatrixMultiply, Mbarrier, Module, Op, Type, Variable};
 
 /// Most instructions of a kernel.
 pub(crate) const MAX_INSTRUCTIONS: usize = 1 << 19;
@@ -117,13 +117,13 @@ fn variable(op: &Op) -> Option<u32> {
         | Op::StoreMatrix { address, .. }
         | Op::CopyAsyncArrive { barrier: address, .. } => of(&[address]),
         Op::CopyAsync { dst, src, .. } => of(&[dst, src]),
-        Op::MemoryBarrier(operation) => match operation.as_ref() {
-            MemoryBarrier::Initialize { barrier, .. }
-            | MemoryBarrier::Invalidate { barrier }
-            | MemoryBarrier::Arrive { barrier, .. }
-            | MemoryBarrier::Test { barrier, .. }
-            | MemoryBarrier::TestParity { barrier, .. } => of(&[barrier]),
-            MemoryBarrier::PendingCount { .. } => None,
+        Op::Mbarrier(operation) => match operation.as_ref() {
+            Mbarrier::Initialize { barrier, .. }
+            | Mbarrier::Invalidate { barrier }
+            | Mbarrier::Arrive { barrier, .. }
+            | Mbarrier::Test { barrier, .. }
+            | Mbarrier::TestParity { barrier, .. } => of(&[barrier]),
+            Mbarrier::PendingCount { .. } => None,
         },
         _ => None,
     }

@@ -9,7 +9,7 @@ mod registers;
 mod types;
 
 pub(crate) use check::MAX_INSTRUCTIONS;
-pub use op::{MatrixMultiply, MemoryBarrier, Op};
+pub use op::{MatrixMultiply, Mbarrier, Op};
 pub use operand::{Address, Base, LaneMask, Predicate, PredicateSource, Register, Source, Special};
 pub use operation::{
     AtomicOp, BarrierKind, BinaryOp, BoolOp, CarryOp, Comparison, FloatTest, Order, PermuteMode, Scope,

@@ -305,7 +305,7 @@ pub enum Op {
         scope: Scope,
     },
     /// `mbarrier.*` and its like, in shared memory (sm_80's and sm_90's forms).
-    MemoryBarrier(Box<MemoryBarrier>),
+    Mbarrier(Box<Mbarrier>),
     /// `bra`: to a position in [`Kernel::instructions`](super::Kernel). The guard chooses the lanes that go.
     Branch {
         target: usize,
@@ -348,7 +348,7 @@ pub struct MatrixMultiply {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are the operands in PTX's order")]
-pub enum MemoryBarrier {
+pub enum Mbarrier {
     Initialize {
         barrier: Address,
         count: Source,

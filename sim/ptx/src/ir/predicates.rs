@@ -1,6 +1,6 @@
 //! Which predicates an operation names.
 
-use super::{BarrierKind, MemoryBarrier, Op, Predicate, PredicateSource};
+use super::{BarrierKind, Mbarrier, Op, Predicate, PredicateSource};
 
 impl Op {
     /// Shows each predicate that it reads or writes, in no particular order.
@@ -24,14 +24,14 @@ impl Op {
                 BarrierKind::Reduce { dst, a, .. } => ([Some(*dst), None], [Some(*a), None]),
                 BarrierKind::Synchronize | BarrierKind::Arrive => return,
             },
-            Op::MemoryBarrier(operation) => match operation.as_ref() {
-                MemoryBarrier::Test { dst, .. } | MemoryBarrier::TestParity { dst, .. } => {
+            Op::Mbarrier(operation) => match operation.as_ref() {
+                Mbarrier::Test { dst, .. } | Mbarrier::TestParity { dst, .. } => {
                     ([Some(*dst), None], [None; 2])
                 }
-                MemoryBarrier::Initialize { .. }
-                | MemoryBarrier::Invalidate { .. }
-                | MemoryBarrier::Arrive { .. }
-                | MemoryBarrier::PendingCount { .. } => return,
+                Mbarrier::Initialize { .. }
+                | Mbarrier::Invalidate { .. }
+                | Mbarrier::Arrive { .. }
+                | Mbarrier::PendingCount { .. } => return,
             },
             Op::Move { .. }
             | Op::AddressOf { .. }

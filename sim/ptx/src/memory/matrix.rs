@@ -12,14 +12,7 @@ const ROW: u32 = 16;
 impl Step<'_> {
     /// Rows' addresses, lane `8 i + r` that of row r of matrix i, if all lanes are there and the rows exist.
     fn rows(&mut self, address: Address, count: usize, access: Access) -> Result<Lanes, Box<Problem>> {
-        let mut addresses = self.addresses(address);
-        // Generic addresses may stand for shared ones.
-        for address in &mut addresses {
-            let (space, offset) = super::window::resolve(*address);
-            if space == crate::ir::Space::Shared {
-                *address = offset;
-            }
-        }
+        let addresses = self.addresses(address);
         for (lane, address) in addresses.iter().enumerate().take(8 * count) {
             let check = self.state.shared.check(*address, ROW, ROW, access);
             check.map_err(|kind| Problem::at(lane, kind))?;

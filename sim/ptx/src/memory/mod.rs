@@ -11,7 +11,7 @@ mod global;
 mod load;
 mod local;
 mod matrix;
-mod memory_barrier;
+mod mbarrier;
 mod race;
 mod shared;
 mod store;

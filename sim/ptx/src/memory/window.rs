@@ -37,6 +37,15 @@ pub(crate) fn resolve(address: u64) -> (Space, u64) {
     }
 }
 
+/// An address in shared memory, where a generic one may stand for it.
+#[inline]
+pub(crate) fn in_shared(address: u64) -> u64 {
+    match resolve(address) {
+        (Space::Shared, offset) => offset,
+        _ => address,
+    }
+}
+
 /// What is added to an address in a memory to make it generic.
 pub(crate) fn start(space: Space) -> u64 {
     match space {

@@ -109,19 +109,19 @@ impl Warp {
                 if state.tally.on {
                     state.tally.lane_instructions += u64::from(executing.count_ones());
                 }
-                let turned = if executing == 0 {
+                let flow = if executing == 0 {
                     self.groups[current].pc += 1;
-                    Turned::On
+                    Flow::Next
                 } else {
-                    let turned = self.step(launch, state, current, executing, &instruction.op);
+                    let flow = self.step(launch, state, current, executing, &instruction.op);
                     if !state.findings.is_empty() {
                         launch.report_findings(state, self, pc);
                     }
-                    turned.map_err(|problem| (pc, problem))?
+                    flow.map_err(|problem| (pc, problem))?
                 };
-                match turned {
-                    Turned::On if self.groups.len() == 1 => {}
-                    Turned::On => {
+                match flow {
+                    Flow::Next if self.groups.len() == 1 => {}
+                    Flow::Next => {
                         if self.is_to_yield(current, extra > 0) {
                             break;
                         }
@@ -132,8 +132,8 @@ impl Warp {
                             }
                         }
                     }
-                    Turned::Anew => break,
-                    Turned::Away => {
+                    Flow::Regroup => break,
+                    Flow::Yield => {
                         self.give_way();
                         return Ok(());
                     }
@@ -155,7 +155,7 @@ impl Warp {
         current: usize,
         executing: u32,
         op: &Op,
-    ) -> Result<Turned, Box<Problem>> {
+    ) -> Result<Flow, Box<Problem>> {
         let Group { pc, lanes, .. } = self.groups[current];
         match op {
             &Op::Branch { target, .. } => {
@@ -163,10 +163,10 @@ impl Warp {
                 self.groups[current].pc = pc + 1;
                 self.part(current, executing, target);
                 if whole {
-                    return Ok(Turned::On);
+                    return Ok(Flow::Next);
                 }
                 state.tally.divergent_branches += 1;
-                Ok(Turned::Anew)
+                Ok(Flow::Regroup)
             }
             Op::BranchIndexed { targets, index } => {
                 let indices = self.registers.read(*index, &self.specials);
@@ -187,12 +187,12 @@ impl Warp {
                     }
                     self.part(current, same, target);
                 }
-                Ok(Turned::Anew)
+                Ok(Flow::Regroup)
             }
             Op::Exit => {
                 self.groups[current].pc = pc + 1;
                 self.end(current, executing, state);
-                Ok(Turned::Anew)
+                Ok(Flow::Regroup)
             }
             &Op::Barrier { kind, barrier, threads } => {
                 self.barrier(launch, state, current, executing, (kind, barrier, threads))
@@ -207,7 +207,7 @@ impl Warp {
                 }
                 if missing != 0 {
                     self.groups[current].waits = Waits::Lanes(missing);
-                    return Ok(Turned::Anew);
+                    return Ok(Flow::Regroup);
                 }
                 let mut step = Step {
                     launch,
@@ -221,10 +221,7 @@ impl Warp {
                 };
                 let flow = step.execute(op)?;
                 self.groups[current].pc = pc + 1;
-                Ok(match flow {
-                    Flow::Next => Turned::On,
-                    Flow::Yield => Turned::Away,
-                })
+                Ok(flow)
             }
         }
     }
@@ -245,15 +242,4 @@ impl Warp {
             _ => None,
         }
     }
-}
-
-/// How a group goes on after an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turned {
-    /// With its next one.
-    On,
-    /// The groups have changed: one is chosen anew.
-    Anew,
-    /// After other warps.
-    Away,
 }

@@ -1,10 +1,11 @@
 //! Barriers of the block and of the warp.
 
-use super::{Group, Turned, Waits, Warp};
+use super::{Group, Waits, Warp};
 use crate::block::State;
 use crate::fault::{FaultKind, Problem, Waiting, WaitingFor};
 use crate::ir::{BarrierKind, Op, Source};
 use crate::launch::Launch;
+use crate::step::Flow;
 
 impl Warp {
     /// `bar.warp.sync`, whose lanes may stand at different ones.
@@ -14,7 +15,7 @@ impl Warp {
         current: usize,
         executing: u32,
         members: Source,
-    ) -> Result<Turned, Box<Problem>> {
+    ) -> Result<Flow, Box<Problem>> {
         let members = self.first(members, executing);
         if executing & !members != 0 {
             let lane = (executing & !members).trailing_zeros() as usize;
@@ -43,7 +44,7 @@ impl Warp {
                 races.warp_barrier(self.index);
             }
         }
-        Ok(Turned::Anew)
+        Ok(Flow::Regroup)
     }
 
     /// `bar` and `barrier`.
@@ -54,7 +55,7 @@ impl Warp {
         current: usize,
         executing: u32,
         (kind, barrier, threads): (BarrierKind, Source, Option<Source>),
-    ) -> Result<Turned, Box<Problem>> {
+    ) -> Result<Flow, Box<Problem>> {
         let lane = executing.trailing_zeros() as usize;
         let number = self.first(barrier, executing);
         let threads = threads.map(|threads| self.first(threads, executing));
@@ -86,7 +87,7 @@ impl Warp {
         } else {
             self.groups[current].waits = Waits::Barrier(number);
         }
-        Ok(Turned::Anew)
+        Ok(Flow::Regroup)
     }
 
     /// The block's barrier lets the groups go that wait at it.
