@@ -5,83 +5,9 @@
 //! of another warp whose epoch the accessing warp does not know to have ended, and with one of another lane of its own warp
 //! in the same epoch.
 
-use crate::fault::{Access, FaultKind, Other};
-
-/// An access, packed: nothing at all is 0.
-///
-/// From the lowest: ordered (1 bit), under way (1), warp (5), lane (6, 32 means several), instruction (22), epoch (29).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Tag(u64);
-
-const ORDERED: u64 = 1;
-const UNDER_WAY: u64 = 2;
-const WARP: u32 = 2;
-const LANE: u32 = 7;
-const PC: u32 = 13;
-const EPOCH: u32 = 35;
-const SEVERAL: u64 = 32;
-const LAST_EPOCH: u64 = (1 << (64 - EPOCH)) - 1;
-
-impl Tag {
-    fn warp(self) -> usize {
-        (self.0 >> WARP & 31) as usize
-    }
-
-    fn lane(self) -> u64 {
-        self.0 >> LANE & 63
-    }
-
-    fn pc(self) -> usize {
-        (self.0 >> PC & ((1 << (EPOCH - PC)) - 1)) as usize
-    }
-
-    fn epoch(self) -> u64 {
-        self.0 >> EPOCH
-    }
-
-    fn is(self, flag: u64) -> bool {
-        self.0 & flag != 0
-    }
-
-    fn of_several(self) -> Tag {
-        Tag(self.0 & !(63 << LANE) | SEVERAL << LANE)
-    }
-
-    fn with_lane(self, lane: usize) -> Tag {
-        Tag(self.0 | (lane as u64) << LANE)
-    }
-}
-
-/// A race that was found: the byte and the other access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Race {
-    address: usize,
-    other: Tag,
-    other_wrote: bool,
-}
-
-impl Race {
-    /// As a fault; `line` tells an instruction's line.
-    pub(crate) fn fault(self, access: Access, line: impl Fn(usize) -> u32) -> FaultKind {
-        let address = self.address as u64;
-        if self.other.is(UNDER_WAY) {
-            return FaultKind::CopyUnderWay { access, address };
-        }
-        let other_access = match (self.other.is(ORDERED), self.other_wrote) {
-            (true, true) => Access::Atomic,
-            (false, true) => Access::Write,
-            (_, false) => Access::Read,
-        };
-        let lane = self.other.lane();
-        let other = Other {
-            access: other_access,
-            warp: self.other.warp() as u32,
-            lane: (lane != SEVERAL).then_some(lane as u32),
-            line: line(self.other.pc()),
-        };
-        FaultKind::Race { address, access, other }
-    }
-}
+use super::tag::{ORDERED, Race, Tag, UNDER_WAY};
+use crate::step::each;
+use std::collections::BTreeMap;
 
 /// The shadow of a block's shared memory.
 #[derive(Debug)]
@@ -91,17 +17,41 @@ pub(crate) struct Races {
     reads: Vec<[Tag; 2]>,
     /// By warp: what it knows of each warp's epochs; its own is the one it is in.
     clocks: Vec<Vec<u64>>,
-    /// What fences have published.
-    fences: Vec<u64>,
+    /// By warp: what it knew at its last fence, which its strong writes publish.
+    fenced: Vec<Vec<u64>>,
+    /// By warp: what its strong reads have found published, which its next fence makes known.
+    seen: Vec<Vec<u64>>,
+    /// What has been published, by the place that was written.
+    published: BTreeMap<u64, Vec<u64>>,
+    /// By warp, while some of its lanes have met without the others: which lanes know what of each other.
+    partial: Vec<Option<Box<Partial>>>,
     /// What warps had done when their threads ended.
     ended: Vec<u64>,
     /// What has been published at mbarriers, by their addresses.
     mbarriers: Vec<(u64, Vec<u64>)>,
 }
 
+/// What the lanes of a warp know of each other.
+#[derive(Debug)]
+struct Partial {
+    /// All of them know of the epochs before this one.
+    since: u64,
+    /// The epoch of each other lane, before which lane knows of its accesses.
+    known: [[u64; 32]; 32],
+}
+
 fn join(into: &mut [u64], from: &[u64]) {
     for (own, other) in into.iter_mut().zip(from) {
         *own = (*own).max(*other);
+    }
+}
+
+impl Partial {
+    /// Whether the remembered access is ordered before one with this tag, of the same warp.
+    fn orders(&self, old: Tag, tag: Tag) -> bool {
+        let known = self.known.get(tag.lane() as usize).and_then(|known| known.get(old.lane() as usize));
+        // Accesses of several lanes do not tell which.
+        old.epoch() < self.since || known.is_none_or(|&known| old.epoch() < known)
     }
 }
 
@@ -111,7 +61,10 @@ impl Races {
             writes: vec![Tag::default(); bytes],
             reads: vec![[Tag::default(); 2]; bytes],
             clocks: vec![vec![0; warps]; warps],
-            fences: vec![0; warps],
+            fenced: vec![Vec::new(); warps],
+            seen: vec![Vec::new(); warps],
+            published: BTreeMap::new(),
+            partial: std::iter::repeat_with(|| None).take(warps).collect(),
             ended: vec![0; warps],
             mbarriers: Vec::new(),
         };
@@ -127,7 +80,9 @@ impl Races {
             clock.fill(0);
             clock[warp] = 1;
         }
-        self.fences.fill(0);
+        self.fenced.iter_mut().chain(&mut self.seen).for_each(Vec::clear);
+        self.published.clear();
+        self.partial.fill_with(|| None);
         self.ended.fill(0);
         self.mbarriers.clear();
     }
@@ -135,17 +90,13 @@ impl Races {
     /// The tag of a lane's access.
     #[inline]
     pub(crate) fn tag(&self, warp: usize, pc: usize, ordered: bool) -> Tag {
-        let epoch = self.clocks[warp][warp].min(LAST_EPOCH);
-        Tag(epoch << EPOCH
-            | (pc as u64 & ((1 << (EPOCH - PC)) - 1)) << PC
-            | (warp as u64) << WARP
-            | u64::from(ordered))
+        Tag::new(self.clocks[warp][warp], pc, warp, ordered)
     }
 
     /// Whether the remembered access is ordered before one with this tag.
     #[inline]
     fn before(&self, old: Tag, tag: Tag) -> bool {
-        if old.0 == 0 {
+        if old == Tag::default() {
             return true;
         }
         if old.is(UNDER_WAY) {
@@ -156,7 +107,9 @@ impl Races {
         }
         let (warp, other) = (tag.warp(), old.warp());
         if warp == other {
-            old.lane() == tag.lane() || old.epoch() < self.clocks[warp][warp]
+            old.lane() == tag.lane()
+                || old.epoch() < self.clocks[warp][warp]
+                    && self.partial[warp].as_ref().is_none_or(|partial| partial.orders(old, tag))
         } else {
             old.epoch() <= self.clocks[warp][other]
         }
@@ -180,7 +133,7 @@ impl Races {
             if first == tag {
                 continue;
             }
-            self.reads[at] = if first.0 == 0 {
+            self.reads[at] = if first == Tag::default() {
                 [tag, second]
             } else if first.warp() == tag.warp() {
                 // The lanes of one instruction, or of one epoch.
@@ -222,7 +175,7 @@ impl Races {
                 known = write;
             }
             let reads = self.reads[at];
-            if reads[0].0 != 0 {
+            if reads[0] != Tag::default() {
                 for read in reads {
                     if race.is_none() && !self.before(read, tag) {
                         race = Some(Race { address: at, other: read, other_wrote: false });
@@ -238,7 +191,7 @@ impl Races {
     /// A `cp.async` begins to write bytes: nobody may touch them until it is waited for.
     pub(crate) fn begin_copy(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) -> Option<Race> {
         let race = self.write(address, bytes, tag, lane, false);
-        let tag = Tag(tag.with_lane(lane).0 | UNDER_WAY);
+        let tag = tag.with_lane(lane).under_way();
         self.writes[address..address + bytes].fill(tag);
         race
     }
@@ -248,23 +201,56 @@ impl Races {
         self.writes[address..address + bytes].fill(tag.with_lane(lane));
     }
 
-    /// The lanes of a warp have met.
-    pub(crate) fn warp_barrier(&mut self, warp: usize) {
+    /// Lanes of a warp have met, of which the `live` ones have not ended.
+    pub(crate) fn warp_barrier(&mut self, warp: usize, met: u32, live: u32) {
+        let since = self.clocks[warp][warp];
         self.clocks[warp][warp] += 1;
+        if live & !met == 0 {
+            self.partial[warp] = None;
+            return;
+        }
+        let partial =
+            self.partial[warp].get_or_insert_with(|| Box::new(Partial { since, known: [[0; 32]; 32] }));
+        let mut all = [0; 32];
+        for lane in each(met) {
+            join(&mut all, &partial.known[lane]);
+        }
+        each(met).for_each(|lane| all[lane] = since + 1);
+        each(met).for_each(|lane| partial.known[lane] = all);
     }
 
     /// A warp publishes what it has done.
     fn release(&mut self, warp: usize, into: impl FnOnce(&mut Races) -> &mut Vec<u64>) {
+        self.partial[warp] = None;
         let mut clock = std::mem::take(&mut self.clocks[warp]);
         join(into(self), &clock);
         clock[warp] += 1;
         self.clocks[warp] = clock;
     }
 
-    /// A fence: it publishes, and learns what other fences published.
+    /// A fence: strong writes after it publish what was done before; what strong reads before it found is known after it.
+    /// By itself it orders nothing.
     pub(crate) fn fence(&mut self, warp: usize) {
-        self.release(warp, |races| &mut races.fences);
-        join(&mut self.clocks[warp], &self.fences);
+        join(&mut self.clocks[warp], &self.seen[warp]);
+        self.fenced[warp].resize(self.clocks.len(), 0);
+        self.release(warp, |races| &mut races.fenced[warp]);
+    }
+
+    /// A warp writes a place by a strong access.
+    pub(crate) fn publish(&mut self, warp: usize, place: u64) {
+        if !self.fenced[warp].is_empty() {
+            let published = self.published.entry(place).or_default();
+            published.resize(self.clocks.len(), 0);
+            join(published, &self.fenced[warp]);
+        }
+    }
+
+    /// A warp reads a place by a strong access.
+    pub(crate) fn observe(&mut self, warp: usize, place: u64) {
+        if let Some(published) = self.published.get(&place) {
+            self.seen[warp].resize(self.clocks.len(), 0);
+            join(&mut self.seen[warp], published);
+        }
     }
 
     /// A warp comes to a barrier, whose clock this is.
@@ -272,6 +258,7 @@ impl Races {
         barrier.resize(self.clocks.len(), 0);
         join(barrier, &self.clocks[warp]);
         self.clocks[warp][warp] += 1;
+        self.partial[warp] = None;
     }
 
     /// A barrier lets a warp go. `all`: it was a barrier of all threads that had not ended, so that it orders what the
@@ -312,6 +299,7 @@ impl Races {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Access, FaultKind};
 
     fn read(races: &mut Races, warp: usize, lane: usize) -> bool {
         let tag = races.tag(warp, 1, false);
@@ -368,9 +356,9 @@ mod tests {
         let mut races = Races::new(64, 1);
         assert!(!write(&mut races, 0, 3));
         assert!(read(&mut races, 0, 4));
-        races.warp_barrier(0);
+        races.warp_barrier(0, !0, !0);
         assert!(!write(&mut races, 0, 3));
-        races.warp_barrier(0);
+        races.warp_barrier(0, !0, !0);
         assert!(!read(&mut races, 0, 4));
         assert!(!read(&mut races, 0, 5));
         assert!(write(&mut races, 0, 5), "lane 4 reads it too");
@@ -394,10 +382,39 @@ mod tests {
     #[test]
     fn fences_publish() {
         let mut races = Races::new(64, 2);
+        for (written, read_at, fences) in [(5, 5, 3), (5, 6, 3), (5, 5, 1), (5, 5, 2)] {
+            let mut races = Races::new(64, 2);
+            assert!(!write(&mut races, 0, 0));
+            (0..fences & 1).for_each(|_| races.fence(0));
+            races.publish(0, written);
+            races.observe(1, read_at);
+            (0..fences >> 1).for_each(|_| races.fence(1));
+            assert_eq!(read(&mut races, 1, 0), written != read_at || fences != 3);
+        }
+        let mut races = Races::new(64, 2);
         assert!(!write(&mut races, 0, 0));
         races.fence(0);
         races.fence(1);
-        assert!(!read(&mut races, 1, 0));
+        assert!(read(&mut races, 1, 0), "a fence by itself orders nothing");
+    }
+
+    #[test]
+    fn lanes_that_meet_without_the_others_are_ordered_by_themselves() {
+        let mut races = Races::new(64, 1);
+        assert!(!write(&mut races, 0, 3));
+        races.warp_barrier(0, 0xff, !0);
+        assert!(!read(&mut races, 0, 4));
+        assert!(read(&mut races, 0, 9));
+        // Lane 9 learns of lane 3 from lane 4.
+        races.warp_barrier(0, 1 << 4 | 1 << 9, !0);
+        let mut races = Races::new(64, 1);
+        assert!(!write(&mut races, 0, 3));
+        races.warp_barrier(0, 0xff, !0);
+        races.warp_barrier(0, 1 << 4 | 1 << 9, !0);
+        assert!(!read(&mut races, 0, 9));
+        assert!(read(&mut races, 0, 10));
+        races.warp_barrier(0, !0, !0);
+        assert!(!read(&mut races, 0, 10));
     }
 
     #[test]
