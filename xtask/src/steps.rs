@@ -18,6 +18,7 @@ pub(crate) const PUBLISHED: &[&str] = &[
     "halite-kernels",
     "halite-cpu",
     "halite-wgpu",
+    "halite-ptx",
     "halite",
     "halite-engine",
     "halite-server",
