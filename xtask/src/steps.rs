@@ -6,7 +6,8 @@ use crate::built::{CARGO_DENY, CARGO_SEMVER_CHECKS};
 use crate::command::Invocation;
 use crate::runner::{Step, Work};
 use crate::{
-    compiled, consumer, cuda, deny, files, installed, package, peers, requirements, rust_version, semver, vulkan,
+    compiled, consumer, cuda, deny, files, installed, package, peers, requirements, rust_version, semver,
+    vulkan,
 };
 
 /// The name that `halite pull` knows the model of the golden tests by.

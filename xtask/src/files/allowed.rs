@@ -63,18 +63,12 @@ pub(super) const UNSAFE: &[Allowed] = &[
         path: "backends/cuda/src/compile/nvrtc.rs",
         reason: "NVRTC: the compiler is a foreign library",
     },
-    Allowed {
-        path: "backends/cuda/src/driver/hardware/",
-        reason: "NVIDIA's driver: a foreign library",
-    },
+    Allowed { path: "backends/cuda/src/driver/hardware/", reason: "NVIDIA's driver: a foreign library" },
     Allowed {
         path: "backends/cuda/src/driver/mod.rs",
         reason: "launches: what a kernel may touch is the caller's promise",
     },
-    Allowed {
-        path: "backends/cuda/src/driver/context.rs",
-        reason: "passes that promise on to the driver",
-    },
+    Allowed { path: "backends/cuda/src/driver/context.rs", reason: "passes that promise on to the driver" },
     Allowed {
         path: "backends/cuda/src/driver/testing.rs",
         reason: "a driver for tests, which is asked for the same promise",

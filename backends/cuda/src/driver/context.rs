@@ -17,6 +17,9 @@ use crate::compile::Image;
 /// How many of the latest launches are told where it is not known which of them failed.
 const REMEMBERED: usize = 4;
 
+/// A kernel's name and how it was launched.
+type Launched = (Arc<str>, LaunchShape);
+
 /// A device's driver. Cloning gives another handle to the same.
 ///
 /// Drivers tell of a failed kernel late and elsewhere. The first call that hears of it answers with the driver's words and
@@ -24,7 +27,7 @@ const REMEMBERED: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Context {
     driver: Arc<dyn Driver>,
-    latest: Arc<Mutex<VecDeque<(Arc<str>, LaunchShape)>>>,
+    latest: Arc<Mutex<VecDeque<Launched>>>,
 }
 
 impl Context {

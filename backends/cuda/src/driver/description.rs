@@ -41,6 +41,8 @@ pub struct KernelAttributes {
     pub local_bytes: u32,
     /// Shared memory of a block that the source declares, in bytes.
     pub static_shared: u32,
+    /// Dynamic shared memory that it was made ready for, in bytes: a block may have no more.
+    pub dynamic_shared: u32,
     /// The most threads that a block may have.
     pub threads_per_block: u32,
     /// Offset and size in bytes of every parameter, where the driver tells them.
@@ -64,6 +66,13 @@ impl KernelAttributes {
     #[must_use]
     pub fn with_shared(mut self, bytes: u32) -> Self {
         self.static_shared = bytes;
+        self
+    }
+
+    /// Sets the dynamic shared memory that a block may have.
+    #[must_use]
+    pub fn with_dynamic_shared(mut self, bytes: u32) -> Self {
+        self.dynamic_shared = bytes;
         self
     }
 

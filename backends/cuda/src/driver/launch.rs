@@ -58,7 +58,9 @@ impl LaunchShape {
         }
         limit("threads of a block", threads, kernel.threads_per_block.into())?;
         let shared = u64::from(self.shared) + u64::from(kernel.static_shared);
-        limit("shared memory of a block in bytes", shared, device.shared_per_block.into())
+        limit("shared memory of a block in bytes", shared, device.shared_per_block.into())?;
+        let ready = "dynamic shared memory in bytes, of what the kernel was made ready for,";
+        limit(ready, self.shared.into(), kernel.dynamic_shared.into())
     }
 }
 
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn a_shape_is_held_against_device_and_kernel() {
         let device = Description::new("test".into(), Architecture::OLDEST, 1, 1 << 30, 100_000);
-        let kernel = KernelAttributes::new(32, 256).with_shared(1000);
+        let kernel = KernelAttributes::new(32, 256).with_shared(1000).with_dynamic_shared(u32::MAX);
         let shape =
             |grid, block, shared| LaunchShape::new(grid, block).shared(shared).check(&device, &kernel);
         shape([(1 << 31) - 1, 65_535, 65_535], [256, 1, 1], 99_000).unwrap();
@@ -214,6 +216,9 @@ mod tests {
             let error = shape(grid, block, shared).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
+        let unready = KernelAttributes::new(32, 256).with_dynamic_shared(100);
+        let error = LaunchShape::new([1, 1, 1], [1, 1, 1]).shared(101).check(&device, &unready).unwrap_err();
+        assert!(error.to_string().contains("made ready for, is 101, beyond the limit of 100"), "{error}");
         assert!(LaunchShape::new([1, 0, 1], [1, 1, 1]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! What runs machine code: a driver, by a trait that NVIDIA's driver and an interpreter can both serve.
 //!
-//! [`Driver`] has the raw calls. [`Context`] is what the backend holds: the same calls, with errors that name the device, the
-//! kernel and its launch, and with the rule that a device which broke says so once and then is lost until
+//! [`Driver`] has the raw calls. [`Context`] is what the backend holds: the same calls, with errors that name the device,
+//! the kernel and its launch, and with the rule that a device which broke says so once and then is lost until
 //! [`Context::rebuild`]. Objects are counted handles, and whoever drops the last one frees the object.
 
 mod context;
@@ -56,8 +56,8 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// What went wrong in that work.
     fn synchronize(&self, stream: &Stream) -> Result<(), DriverError>;
 
-    /// Allocates device memory, in the order of a stream: work on it may be queued there at once, and on other streams after an
-    /// event. When the last handle is dropped it is freed in that stream's order. Its address is a multiple of 256; no
+    /// Allocates device memory, in the order of a stream: work on it may be queued there at once, and on other streams
+    /// after an event. When the last handle is dropped it is freed in that stream's order. Its address is a multiple of 256; no
     /// bytes is valid.
     ///
     /// # Errors
@@ -139,12 +139,12 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Queues a launch. A shape without blocks does nothing.
     ///
     /// # Errors
-    /// The shape or the parameters do not fit the kernel; what a driver says at once. What goes wrong in the kernel may be told
-    /// by any later call.
+    /// The shape or the parameters do not fit the kernel; what a driver says at once. What goes wrong in the kernel may be
+    /// told by any later call.
     ///
     /// # Safety
-    /// The parameters are those that the kernel declares, and the memory that they lead it to lives until the launch is done:
-    /// on hardware nobody checks that.
+    /// The parameters are those that the kernel declares, and the memory that they lead it to lives until the launch is
+    /// done: on hardware nobody checks that.
     unsafe fn launch(
         &self,
         stream: &Stream,
@@ -189,8 +189,8 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// One of them was not.
     fn elapsed(&self, from: &Event, to: &Event) -> Result<Duration, DriverError>;
 
-    /// From now on what is queued on a stream is not done but collected. Only copies, fills, launches and events may be, and no
-    /// memory of the stream may be freed meanwhile: that would be collected too.
+    /// From now on what is queued on a stream is not done but collected. Only copies, fills, launches and events may be,
+    /// and no memory of the stream may be freed meanwhile: that would be collected too. The thread that begins it ends it.
     ///
     /// # Errors
     /// The stream collects already.

@@ -193,9 +193,10 @@ impl Driver for Fake {
         Ok(Module::new(FakeModule))
     }
 
-    fn kernel(&self, module: &Module, name: &str, _: u32) -> Result<Kernel> {
+    fn kernel(&self, module: &Module, name: &str, dynamic_shared: u32) -> Result<Kernel> {
         module.get::<FakeModule>()?;
-        Ok(Kernel::new(FakeKernel, name, KernelAttributes::new(32, 1024).with_parameters(vec![(0, 8)])))
+        let attributes = KernelAttributes::new(32, 1024).with_parameters(vec![(0, 8)]);
+        Ok(Kernel::new(FakeKernel, name, attributes.with_dynamic_shared(dynamic_shared)))
     }
 
     unsafe fn launch(&self, stream: &Stream, kernel: &Kernel, _: &LaunchShape, _: &Parameters) -> Result<()> {

@@ -1,20 +1,26 @@
-// W8A8: out[m, n] = sum over k of x[m, k] * w[n, k], exact in i32 (K up to 131,071), then scaled by channel and by token. Both
-// operands have K contiguous. A block computes BLOCK_M x BLOCK_N of the result by WARPS_M x WARPS_N warps; parts of BLOCK_K
+// W8A8: out[m, n] = sum over k of x[m, k] * w[n, k], exact in i32 (K up to 131,071), then scaled by channel and by token.
+// Both operands have K contiguous. A block computes BLOCK_M x BLOCK_N of the result by WARPS_M x WARPS_N warps; parts of BLOCK_K
 // of K come to shared memory STAGES - 1 parts ahead. Any M, N and K: what lies outside is zero, is not read and not written.
 //
-// Chosen where it is compiled: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N, X_ALIGN (16 or 1: what divides the address and the
-// stride of the rows of x; those of w are packed, hence 16), OUT (f32, f16, bf16, or i32 for the sums themselves).
+// Chosen where it is compiled: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N, X_ALIGN (16 or 1: what divides the
+// address and the stride of the rows of x; those of w are packed, hence 16), OUT (f32, f16, bf16, or i32 for the sums
+// themselves).
 
 #include "prelude.cuh"
 
+// (Enumerators, since constants of a class are emitted as variables of the module.)
 struct Tile {
-    static constexpr i32 THREADS = 32 * WARPS_M * WARPS_N;
-    // What a warp computes, and how many products of 16 x 8 that is.
-    static constexpr i32 WARP_M = BLOCK_M / WARPS_M, WARP_N = BLOCK_N / WARPS_N;
-    static constexpr i32 PRODUCTS_M = WARP_M / 16, PRODUCTS_N = WARP_N / 8;
-    // A row of a part, in chunks of 16 bytes.
-    static constexpr i32 CHUNKS = BLOCK_K / 16;
-    static constexpr i32 STAGE_BYTES = (BLOCK_M + BLOCK_N) * BLOCK_K;
+    enum : i32 {
+        THREADS = 32 * WARPS_M * WARPS_N,
+        // What a warp computes, and how many products of 16 x 8 that is.
+        WARP_M = BLOCK_M / WARPS_M,
+        WARP_N = BLOCK_N / WARPS_N,
+        PRODUCTS_M = WARP_M / 16,
+        PRODUCTS_N = WARP_N / 8,
+        // A row of a part, in chunks of 16 bytes.
+        CHUNKS = BLOCK_K / 16,
+        STAGE_BYTES = (BLOCK_M + BLOCK_N) * BLOCK_K,
+    };
 };
 
 static_assert(BLOCK_K == 64 || BLOCK_K == 128, "the swizzle knows these");

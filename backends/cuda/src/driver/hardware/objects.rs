@@ -147,11 +147,11 @@ object!(
     RawMemory { stream: Stream, address: sys::CUdeviceptr }
     drop: |it| match it.stream.get::<RawStream>() {
         Ok(_) if it.address == 0 => Ok(()),
-        // SAFETY: this was its last handle, and it was allocated in this way.
         Ok(stream) if it.primary.pools => {
+            // SAFETY: this was its last handle, and it was allocated in this way.
             answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(it.address, stream.stream) })
         }
-        // SAFETY: as above. The driver waits for what is queued.
+        // SAFETY: as there. The driver waits for what is queued.
         _ => answer("cuMemFree", unsafe { sys::cuMemFree_v2(it.address) }),
     }
 );
