@@ -1,0 +1,21 @@
+//! The memories of a device: global, shared, local, parameters and constants.
+//!
+//! An address of 64 bits tells where it points. Global memory and constants begin at [`window::GLOBAL`]; below it lie windows
+//! through which a generic address reaches a block's shared memory, a thread's local memory and the parameters.
+
+mod access;
+mod atomic;
+mod copy_async;
+mod global;
+mod local;
+mod matrix;
+mod memory_barrier;
+mod race;
+mod shared;
+pub(crate) mod window;
+
+pub(crate) use atomic::Atomic;
+pub(crate) use copy_async::Copies;
+pub(crate) use global::{Contents, GlobalMemory};
+pub(crate) use local::Local;
+pub(crate) use shared::Shared;

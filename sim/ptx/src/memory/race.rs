@@ -1,0 +1,422 @@
+//! Which accesses of shared memory are ordered, and which race.
+//!
+//! Each warp counts its epochs: a barrier ends one. What a warp knows of the others' epochs is a vector clock, which barriers,
+//! fences and mbarriers join. Each byte remembers its last write and its last reads; an access races with a remembered one
+//! of another warp whose epoch the accessing warp does not know to have ended, and with one of another lane of its own warp
+//! in the same epoch.
+
+use crate::fault::{Access, FaultKind, Other};
+
+/// An access, packed: nothing at all is 0.
+///
+/// From the lowest: ordered (1 bit), under way (1), warp (5), lane (6, 32 means several), instruction (22), epoch (29).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Tag(u64);
+
+const ORDERED: u64 = 1;
+const UNDER_WAY: u64 = 2;
+const WARP: u32 = 2;
+const LANE: u32 = 7;
+const PC: u32 = 13;
+const EPOCH: u32 = 35;
+const SEVERAL: u64 = 32;
+const LAST_EPOCH: u64 = (1 << (64 - EPOCH)) - 1;
+
+impl Tag {
+    fn warp(self) -> usize {
+        (self.0 >> WARP & 31) as usize
+    }
+
+    fn lane(self) -> u64 {
+        self.0 >> LANE & 63
+    }
+
+    fn pc(self) -> usize {
+        (self.0 >> PC & ((1 << (EPOCH - PC)) - 1)) as usize
+    }
+
+    fn epoch(self) -> u64 {
+        self.0 >> EPOCH
+    }
+
+    fn is(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    fn of_several(self) -> Tag {
+        Tag(self.0 & !(63 << LANE) | SEVERAL << LANE)
+    }
+
+    fn with_lane(self, lane: usize) -> Tag {
+        Tag(self.0 | (lane as u64) << LANE)
+    }
+}
+
+/// A race that was found: the byte and the other access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Race {
+    address: usize,
+    other: Tag,
+    other_wrote: bool,
+}
+
+impl Race {
+    /// As a fault; `line` tells an instruction's line.
+    pub(crate) fn fault(self, access: Access, line: impl Fn(usize) -> u32) -> FaultKind {
+        let address = self.address as u64;
+        if self.other.is(UNDER_WAY) {
+            return FaultKind::CopyUnderWay { access, address };
+        }
+        let other_access = match (self.other.is(ORDERED), self.other_wrote) {
+            (true, true) => Access::Atomic,
+            (false, true) => Access::Write,
+            (_, false) => Access::Read,
+        };
+        let lane = self.other.lane();
+        let other = Other {
+            access: other_access,
+            warp: self.other.warp() as u32,
+            lane: (lane != SEVERAL).then_some(lane as u32),
+            line: line(self.other.pc()),
+        };
+        FaultKind::Race { address, access, other }
+    }
+}
+
+/// The shadow of a block's shared memory.
+#[derive(Debug)]
+pub(crate) struct Races {
+    writes: Vec<Tag>,
+    /// The last reads since, of up to two warps.
+    reads: Vec<[Tag; 2]>,
+    /// By warp: what it knows of each warp's epochs; its own is the one it is in.
+    clocks: Vec<Vec<u64>>,
+    /// What fences have published.
+    fences: Vec<u64>,
+    /// What warps had done when their threads ended.
+    ended: Vec<u64>,
+    /// What has been published at mbarriers, by their addresses.
+    mbarriers: Vec<(u64, Vec<u64>)>,
+}
+
+fn join(into: &mut [u64], from: &[u64]) {
+    for (own, other) in into.iter_mut().zip(from) {
+        *own = (*own).max(*other);
+    }
+}
+
+impl Races {
+    pub(crate) fn new(bytes: usize, warps: usize) -> Races {
+        let mut races = Races {
+            writes: vec![Tag::default(); bytes],
+            reads: vec![[Tag::default(); 2]; bytes],
+            clocks: vec![vec![0; warps]; warps],
+            fences: vec![0; warps],
+            ended: vec![0; warps],
+            mbarriers: Vec::new(),
+        };
+        races.reset();
+        races
+    }
+
+    /// As for a block that begins.
+    pub(crate) fn reset(&mut self) {
+        self.writes.fill(Tag::default());
+        self.reads.fill([Tag::default(); 2]);
+        for (warp, clock) in self.clocks.iter_mut().enumerate() {
+            clock.fill(0);
+            clock[warp] = 1;
+        }
+        self.fences.fill(0);
+        self.ended.fill(0);
+        self.mbarriers.clear();
+    }
+
+    /// The tag of a lane's access.
+    #[inline]
+    pub(crate) fn tag(&self, warp: usize, pc: usize, ordered: bool) -> Tag {
+        let epoch = self.clocks[warp][warp].min(LAST_EPOCH);
+        Tag(epoch << EPOCH
+            | (pc as u64 & ((1 << (EPOCH - PC)) - 1)) << PC
+            | (warp as u64) << WARP
+            | u64::from(ordered))
+    }
+
+    /// Whether the remembered access is ordered before one with this tag.
+    #[inline]
+    fn before(&self, old: Tag, tag: Tag) -> bool {
+        if old.0 == 0 {
+            return true;
+        }
+        if old.is(UNDER_WAY) {
+            return false;
+        }
+        if old.is(ORDERED) && tag.is(ORDERED) {
+            return true;
+        }
+        let (warp, other) = (tag.warp(), old.warp());
+        if warp == other {
+            old.lane() == tag.lane() || old.epoch() < self.clocks[warp][warp]
+        } else {
+            old.epoch() <= self.clocks[warp][other]
+        }
+    }
+
+    /// A lane reads bytes.
+    #[inline]
+    pub(crate) fn read(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) -> Option<Race> {
+        let tag = tag.with_lane(lane);
+        let mut race = None;
+        let mut known = Tag::default();
+        for at in address..address + bytes {
+            let write = self.writes[at];
+            if write != known {
+                if !self.before(write, tag) && race.is_none() {
+                    race = Some(Race { address: at, other: write, other_wrote: true });
+                }
+                known = write;
+            }
+            let [first, second] = self.reads[at];
+            if first == tag {
+                continue;
+            }
+            self.reads[at] = if first.0 == 0 {
+                [tag, second]
+            } else if first.warp() == tag.warp() {
+                // The lanes of one instruction, or of one epoch.
+                let several = first.epoch() == tag.epoch() && first.lane() != tag.lane();
+                [if several { tag.of_several() } else { tag }, second]
+            } else if self.before(first, tag) {
+                [tag, second]
+            } else {
+                let several = second.warp() == tag.warp()
+                    && second.epoch() == tag.epoch()
+                    && second.lane() != tag.lane();
+                [first, if several { tag.of_several() } else { tag }]
+            };
+        }
+        race
+    }
+
+    /// A lane writes bytes. `same`: they hold already what is written, so that another lane of the same instruction that
+    /// wrote them changed nothing.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        address: usize,
+        bytes: usize,
+        tag: Tag,
+        lane: usize,
+        same: bool,
+    ) -> Option<Race> {
+        let tag = tag.with_lane(lane);
+        let mut race = None;
+        let mut known = Tag::default();
+        for at in address..address + bytes {
+            let write = self.writes[at];
+            if write != known {
+                let repeated = same && write.pc() == tag.pc() && write.warp() == tag.warp();
+                if race.is_none() && !repeated && !self.before(write, tag) {
+                    race = Some(Race { address: at, other: write, other_wrote: true });
+                }
+                known = write;
+            }
+            let reads = self.reads[at];
+            if reads[0].0 != 0 {
+                for read in reads {
+                    if race.is_none() && !self.before(read, tag) {
+                        race = Some(Race { address: at, other: read, other_wrote: false });
+                    }
+                }
+                self.reads[at] = [Tag::default(); 2];
+            }
+            self.writes[at] = tag;
+        }
+        race
+    }
+
+    /// A `cp.async` begins to write bytes: nobody may touch them until it is waited for.
+    pub(crate) fn begin_copy(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) -> Option<Race> {
+        let race = self.write(address, bytes, tag, lane, false);
+        let tag = Tag(tag.with_lane(lane).0 | UNDER_WAY);
+        self.writes[address..address + bytes].fill(tag);
+        race
+    }
+
+    /// A `cp.async` has been waited for by its thread.
+    pub(crate) fn end_copy(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) {
+        self.writes[address..address + bytes].fill(tag.with_lane(lane));
+    }
+
+    /// The lanes of a warp have met.
+    pub(crate) fn warp_barrier(&mut self, warp: usize) {
+        self.clocks[warp][warp] += 1;
+    }
+
+    /// A warp publishes what it has done.
+    fn release(&mut self, warp: usize, into: impl FnOnce(&mut Races) -> &mut Vec<u64>) {
+        let mut clock = std::mem::take(&mut self.clocks[warp]);
+        join(into(self), &clock);
+        clock[warp] += 1;
+        self.clocks[warp] = clock;
+    }
+
+    /// A fence: it publishes, and learns what other fences published.
+    pub(crate) fn fence(&mut self, warp: usize) {
+        self.release(warp, |races| &mut races.fences);
+        join(&mut self.clocks[warp], &self.fences);
+    }
+
+    /// A warp comes to a barrier, whose clock this is.
+    pub(crate) fn arrive(&mut self, warp: usize, barrier: &mut Vec<u64>) {
+        barrier.resize(self.clocks.len(), 0);
+        join(barrier, &self.clocks[warp]);
+        self.clocks[warp][warp] += 1;
+    }
+
+    /// A barrier lets a warp go. `all`: it was a barrier of all threads that had not ended, so that it orders what the
+    /// ended ones did.
+    pub(crate) fn depart(&mut self, warp: usize, barrier: &[u64], all: bool) {
+        join(&mut self.clocks[warp], barrier);
+        if all {
+            join(&mut self.clocks[warp], &self.ended);
+        }
+    }
+
+    /// Threads of a warp end.
+    pub(crate) fn end(&mut self, warp: usize) {
+        self.release(warp, |races| &mut races.ended);
+    }
+
+    /// A warp arrives at an mbarrier.
+    pub(crate) fn arrive_at(&mut self, warp: usize, address: u64) {
+        let index = self.mbarrier(address);
+        self.release(warp, |races| &mut races.mbarriers[index].1);
+    }
+
+    /// A warp has seen a phase of an mbarrier complete.
+    pub(crate) fn learn_from(&mut self, warp: usize, address: u64) {
+        let index = self.mbarrier(address);
+        join(&mut self.clocks[warp], &self.mbarriers[index].1);
+    }
+
+    fn mbarrier(&mut self, address: u64) -> usize {
+        if let Some(index) = self.mbarriers.iter().position(|(known, _)| *known == address) {
+            return index;
+        }
+        self.mbarriers.push((address, vec![0; self.clocks.len()]));
+        self.mbarriers.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(races: &mut Races, warp: usize, lane: usize) -> bool {
+        let tag = races.tag(warp, 1, false);
+        races.read(8, 4, tag, lane).is_some()
+    }
+
+    fn write(races: &mut Races, warp: usize, lane: usize) -> bool {
+        let tag = races.tag(warp, 2, false);
+        races.write(8, 4, tag, lane, false).is_some()
+    }
+
+    fn barrier(races: &mut Races, warps: &[usize]) {
+        let mut clock = Vec::new();
+        for &warp in warps {
+            races.arrive(warp, &mut clock);
+        }
+        for &warp in warps {
+            races.depart(warp, &clock, true);
+        }
+    }
+
+    #[test]
+    fn a_barrier_orders_the_warps_that_come_to_it() {
+        let mut races = Races::new(64, 3);
+        assert!(!write(&mut races, 0, 3));
+        assert!(!read(&mut races, 0, 3));
+        barrier(&mut races, &[0, 1]);
+        assert!(!read(&mut races, 1, 5));
+        assert!(read(&mut races, 2, 5), "warp 2 was not there");
+    }
+
+    #[test]
+    fn each_of_write_and_read_can_come_first() {
+        for (first, second) in [(true, true), (true, false), (false, true), (false, false)] {
+            let mut races = Races::new(64, 2);
+            let mut access =
+                |warp, writes| if writes { write(&mut races, warp, 0) } else { read(&mut races, warp, 0) };
+            assert!(!access(0, first));
+            assert_eq!(access(1, second), first || second);
+        }
+    }
+
+    #[test]
+    fn all_readers_must_be_done_before_a_write() {
+        let mut races = Races::new(64, 3);
+        assert!(!read(&mut races, 0, 0));
+        assert!(!read(&mut races, 1, 0));
+        barrier(&mut races, &[0, 2]);
+        assert!(write(&mut races, 2, 0), "warp 1 may still read");
+    }
+
+    #[test]
+    fn lanes_of_a_warp_are_ordered_by_a_barrier_of_the_warp() {
+        let mut races = Races::new(64, 1);
+        assert!(!write(&mut races, 0, 3));
+        assert!(read(&mut races, 0, 4));
+        races.warp_barrier(0);
+        assert!(!write(&mut races, 0, 3));
+        races.warp_barrier(0);
+        assert!(!read(&mut races, 0, 4));
+        assert!(!read(&mut races, 0, 5));
+        assert!(write(&mut races, 0, 5), "lane 4 reads it too");
+    }
+
+    #[test]
+    fn atomic_accesses_race_with_plain_ones_only() {
+        let mut races = Races::new(64, 2);
+        for warp in [0, 1] {
+            let tag = races.tag(warp, 7, true);
+            assert_eq!(races.write(8, 4, tag, 0, false), None);
+        }
+        let tag = races.tag(0, 1, false);
+        let race = races.read(8, 4, tag, 0).unwrap();
+        let FaultKind::Race { other, .. } = race.fault(Access::Read, |pc| pc as u32 * 10) else {
+            unreachable!()
+        };
+        assert_eq!((other.access, other.warp, other.line), (Access::Atomic, 1, 70));
+    }
+
+    #[test]
+    fn fences_publish() {
+        let mut races = Races::new(64, 2);
+        assert!(!write(&mut races, 0, 0));
+        races.fence(0);
+        races.fence(1);
+        assert!(!read(&mut races, 1, 0));
+    }
+
+    #[test]
+    fn a_copy_under_way_is_nobodys() {
+        let mut races = Races::new(64, 2);
+        let tag = races.tag(0, 3, false);
+        assert_eq!(races.begin_copy(8, 4, tag, 0), None);
+        assert!(read(&mut races, 0, 0));
+        races.end_copy(8, 4, tag, 0);
+        assert!(!read(&mut races, 0, 0));
+        assert!(read(&mut races, 1, 0));
+    }
+
+    #[test]
+    fn one_value_from_several_lanes_of_one_store_is_no_race() {
+        let mut races = Races::new(64, 1);
+        let tag = races.tag(0, 3, false);
+        assert_eq!(races.write(8, 4, tag, 0, false), None);
+        assert_eq!(races.write(8, 4, tag, 1, true), None);
+        assert!(races.write(8, 4, tag, 2, false).is_some());
+    }
+}
