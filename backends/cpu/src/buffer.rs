@@ -4,7 +4,10 @@
 //! its byte range; a range that other work writes, or that is written while other work reads it, is refused with
 //! [`Error::Busy`]. That is what makes slices of shared memory sound, whatever a caller does with streams and threads.
 
-use crate::aligned::{ALIGNMENT, AlignedBytes};
+use crate::{
+    aligned::{ALIGNMENT, AlignedBytes},
+    slab::{Piece, Slabs},
+};
 use halite_hal::{Error, HostBytes, Result, Storage};
 use std::{
     fmt,
@@ -27,6 +30,8 @@ struct Memory {
 
 enum Bytes {
     Owned(AlignedBytes),
+    /// Of an allocation that is shared with others.
+    Piece(Piece),
     /// Read only.
     Adopted(Adopted),
 }
@@ -61,8 +66,13 @@ struct Use {
 
 impl CpuBuffer {
     pub(crate) fn alloc(bytes: u64) -> Result<Self> {
-        let no_room = || Error::OutOfMemory { device: DEVICE.to_owned(), requested: bytes };
-        Ok(Self::new(Bytes::Owned(AlignedBytes::zeroed(bytes).ok_or_else(no_room)?)))
+        let owned = AlignedBytes::zeroed(bytes).map(Bytes::Owned);
+        owned.map(Self::new).ok_or_else(|| no_room(bytes))
+    }
+
+    /// Memory for what lives as long as a model.
+    pub(crate) fn piece(slabs: &Slabs, bytes: u64) -> Result<Self> {
+        slabs.piece(bytes).map(Bytes::Piece).map(Self::new).ok_or_else(|| no_room(bytes))
     }
 
     /// Uses host bytes in place where they are aligned, and copies them where not.
@@ -92,6 +102,10 @@ impl CpuBuffer {
     }
 }
 
+fn no_room(bytes: u64) -> Error {
+    Error::OutOfMemory { device: DEVICE.to_owned(), requested: bytes }
+}
+
 impl Storage for CpuBuffer {
     fn len(&self) -> u64 {
         self.0.len()
@@ -112,6 +126,7 @@ impl Memory {
     fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::Owned(bytes) => bytes.len() as u64,
+            Bytes::Piece(piece) => piece.len() as u64,
             Bytes::Adopted(host) => host.bytes.len() as u64,
         }
     }
@@ -119,6 +134,7 @@ impl Memory {
     fn start(&self) -> *mut u8 {
         match &self.bytes {
             Bytes::Owned(bytes) => bytes.as_ptr(),
+            Bytes::Piece(piece) => piece.as_ptr(),
             // Never written through: `enter` refuses to.
             Bytes::Adopted(host) => host.bytes.as_ptr().cast(),
         }

@@ -1,6 +1,12 @@
 //! The CPU as a device.
 
-use crate::{buffer::CpuBuffer, buffer::DEVICE, simd::Tier, stream::CpuStream, threads::Threads};
+use crate::{
+    buffer::{CpuBuffer, DEVICE},
+    simd::Tier,
+    slab::Slabs,
+    stream::CpuStream,
+    threads::Threads,
+};
 use halite_hal::{Device, DeviceInfo, HostBytes, Result};
 use std::{fmt, sync::Arc, thread};
 
@@ -35,6 +41,7 @@ pub struct Cpu(Arc<Inner>);
 struct Inner {
     threads: Threads,
     tier: Tier,
+    slabs: Slabs,
 }
 
 impl Cpu {
@@ -49,7 +56,7 @@ impl Cpu {
         let tier = options.tier.unwrap_or_else(Tier::best);
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         let threads = Threads::new(options.threads.unwrap_or_else(cores))?;
-        Ok(Cpu(Arc::new(Inner { threads, tier })))
+        Ok(Cpu(Arc::new(Inner { threads, tier, slabs: Slabs::default() })))
     }
 
     /// The instruction set that kernels run with.
@@ -64,6 +71,11 @@ impl Cpu {
 
     pub(crate) fn team(&self) -> &Threads {
         &self.0.threads
+    }
+
+    /// Memory for weights and caches.
+    pub(crate) fn alloc_lasting(&self, bytes: u64) -> Result<CpuBuffer> {
+        CpuBuffer::piece(&self.0.slabs, bytes)
     }
 }
 

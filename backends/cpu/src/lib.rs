@@ -37,6 +37,7 @@ mod rope;
 mod row;
 mod sampling;
 mod simd;
+mod slab;
 mod stream;
 mod support;
 mod team;

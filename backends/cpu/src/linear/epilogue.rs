@@ -4,6 +4,8 @@
 //! follows them. An epilogue sees both vectors of a panel, and with them gate and up of a gated layer side by side (see
 //! [`Columns::Gated`](super::pack::Columns::Gated)).
 
+use std::ops::Range;
+
 use super::{output::OutputRows, pack::Place};
 use crate::simd::{Isa, Kernel, LANES};
 
@@ -14,6 +16,10 @@ pub(crate) type RowSums<T> = [[T; LANES]; 2];
 pub(crate) trait Epilogue {
     /// What tiles sum in.
     type Sum: Copy + Default;
+
+    /// Asks, before a tile is computed, for the lines that these rows of a panel will be written to. Those of large results lie
+    /// beyond the second-level cache, and stores would wait for them.
+    fn prefetch<I: Isa>(&self, _isa: I, _rows: Range<usize>, _place: Place) {}
 
     /// Takes one row of a panel. Implementations are `#[inline(always)]`.
     fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<Self::Sum>);
@@ -48,6 +54,11 @@ pub(crate) struct Int8ToI32<'a> {
 
 impl Epilogue for Int8ToI32<'_> {
     type Sum = i32;
+
+    #[inline(always)]
+    fn prefetch<I: Isa>(&self, isa: I, rows: Range<usize>, place: Place) {
+        self.out.prefetch(isa, rows, place.column, place.valid);
+    }
 
     #[inline(always)]
     fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<i32>) {

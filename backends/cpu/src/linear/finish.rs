@@ -12,6 +12,8 @@
 //! Each step rounds by itself; no multiply-add is used, so the INT8 product is the same in all tiers up to the
 //! activation's.
 
+use std::ops::Range;
+
 use super::{
     epilogue::{Epilogue, RowSums},
     output::OutputRows,
@@ -91,6 +93,11 @@ pub(super) struct Finish<'a, T> {
 
 impl<T: StoredFloat> Epilogue for Finish<'_, T> {
     type Sum = f32;
+
+    #[inline(always)]
+    fn prefetch<I: Isa>(&self, isa: I, rows: Range<usize>, place: Place) {
+        self.out.prefetch(isa, rows, place.column, place.valid);
+    }
 
     #[inline(always)]
     fn store<I: Isa>(&mut self, isa: I, row: usize, place: Place, sums: &RowSums<f32>) {

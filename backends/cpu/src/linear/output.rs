@@ -1,6 +1,8 @@
 //! Row-major results that several tasks write at once, each its own columns.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
+
+use crate::{aligned::CACHE_LINE, simd::Isa};
 
 /// A matrix to write to: `columns` values a row, rows `stride` apart.
 ///
@@ -56,6 +58,17 @@ impl<'a, T> OutputRows<'a, T> {
             let start = whole.start.wrapping_add(first);
             Self { start, columns: width.min(whole.columns - first), ..*whole }
         })
+    }
+
+    /// Asks for the lines of `len` values from `column` on, of some rows.
+    #[inline(always)]
+    pub(crate) fn prefetch<I: Isa>(&self, isa: I, rows: Range<usize>, column: usize, len: usize) {
+        for row in rows {
+            let start = self.start.wrapping_add(row * self.stride + column).cast::<u8>();
+            for line in (0..len * size_of::<T>()).step_by(CACHE_LINE) {
+                isa.prefetch(start.wrapping_add(line));
+            }
+        }
     }
 
     /// `len` values of a row from `column` on.

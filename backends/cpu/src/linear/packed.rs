@@ -129,7 +129,7 @@ impl Cpu {
     pub(super) fn pack(&self, weights: &Checked<HostWeights<'_>, &LinearSpec>) -> Result<CpuPacked> {
         let spec = (*weights.context()).clone();
         self.linear_supports(&spec).require("linear", self, &spec)?;
-        let panels = CpuBuffer::alloc(panel_bytes(&spec)?)?;
+        let panels = self.alloc_lasting(panel_bytes(&spec)?)?;
         let (outlier_columns, outlier_values): (&[u32], &[f32]) = match **weights {
             HostWeights::WithOutliers { columns, values, .. } => (columns, values),
             _ => (&[], &[]),
@@ -260,7 +260,7 @@ pub(super) fn restore(device: &Cpu, spec: &LinearSpec, saved: &[u8]) -> Result<C
     let rest = saved_weights("linear", &header(spec), size, saved)?;
     let wrong = |expected: String, got: String| Error::Layout { operator: "linear", expected, got };
     let (from, rest) = rest.split_at(panels as usize);
-    let buffer = CpuBuffer::alloc(panels)?;
+    let buffer = device.alloc_lasting(panels)?;
     buffer.write(0..panels)?.copy_from_slice(from);
     let (scales, rest) = rest.split_at(4 * channels);
     let (zero_points, rest) = rest.split_at(4 * zeros);

@@ -98,6 +98,9 @@ impl<P: Product, E: Epilogue<Sum = P::Sum>> Multiply<P, E> {
         let mut sums = [[[P::Sum::default(); LANES]; 2]; ROOM];
         let rows = product.rows();
         for_each_tile(tiling, rows, panels, |tile| {
+            for panel in tile.panels.clone() {
+                epilogue.prefetch(isa, tile.rows.clone(), product.place(panel));
+            }
             product.tile(isa, &tile, &mut sums);
             let rows = tile.rows.len();
             for (sums, panel) in sums.chunks_exact(rows).zip(tile.panels) {

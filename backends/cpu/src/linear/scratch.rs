@@ -2,6 +2,7 @@
 
 use super::{CpuPacked, pack_groups::is_group_wise, quantized::step};
 use crate::{
+    aligned::CACHE_LINE,
     cost,
     device::Cpu,
     simd::{Isa, Kernel, LANES, StoredFloat},
@@ -80,8 +81,6 @@ const FEW_ROWS: usize = 8;
 pub(super) fn copied_stride(k: usize) -> usize {
     if k.is_multiple_of(SETS_REPEAT) { k.saturating_add(CACHE_LINE) } else { k }
 }
-
-const CACHE_LINE: usize = 64;
 
 impl Cpu {
     /// Writes a tensor's rows as F32, without gaps.

@@ -90,7 +90,7 @@ impl LatentAttention for Cpu {
         weights: Checked<MlaWeights<'_>, &MlaSpec>,
     ) -> Result<CpuMlaPacked> {
         self.mla_supports(weights.context()).require("mla", self, weights.context())?;
-        packed::pack(&weights)
+        packed::pack(self, &weights)
     }
 
     fn mla_save(&self, _stream: &mut CpuStream, packed: &CpuMlaPacked) -> Result<Vec<u8>> {
@@ -100,7 +100,7 @@ impl LatentAttention for Cpu {
     fn mla_restore(&self, _stream: &mut CpuStream, spec: &MlaSpec, saved: &[u8]) -> Result<CpuMlaPacked> {
         spec.check()?;
         self.mla_supports(spec).require("mla", self, spec)?;
-        packed::restore(spec, saved)
+        packed::restore(self, spec, saved)
     }
 
     fn absorb(&self, _stream: &mut CpuStream, args: Checked<AbsorbArgs<'_, Self>>) -> Result<()> {

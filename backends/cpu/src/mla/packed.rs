@@ -5,6 +5,7 @@
 
 use crate::{
     buffer::{CpuBuffer, Reading},
+    device::Cpu,
     linear::{
         float::FloatWeights,
         pack::{Columns, PANEL, float_panel_len, pack_float_panel},
@@ -125,10 +126,10 @@ fn bytes(spec: &MlaSpec) -> Result<[u64; 2]> {
 }
 
 /// Packs both matrices.
-pub(super) fn pack(weights: &Checked<MlaWeights<'_>, &MlaSpec>) -> Result<CpuMlaPacked> {
+pub(super) fn pack(device: &Cpu, weights: &Checked<MlaWeights<'_>, &MlaSpec>) -> Result<CpuMlaPacked> {
     let spec = (*weights.context()).clone();
     let [uk, uv] = bytes(&spec)?;
-    let panels = CpuBuffer::alloc(uk + uv)?;
+    let panels = device.alloc_lasting(uk + uv)?;
     {
         let mut memory = panels.write(0..uk + uv)?;
         let (uk, uv) = memory.split_at_mut(uk as usize);
@@ -188,10 +189,10 @@ pub(super) fn save(packed: &CpuMlaPacked) -> Result<Vec<u8>> {
 }
 
 /// Takes back what [`save`] gave.
-pub(super) fn restore(spec: &MlaSpec, saved: &[u8]) -> Result<CpuMlaPacked> {
+pub(super) fn restore(device: &Cpu, spec: &MlaSpec, saved: &[u8]) -> Result<CpuMlaPacked> {
     let [uk, uv] = bytes(spec)?;
     let rest = saved_weights("mla", &header(spec), uk + uv, saved)?;
-    let panels = CpuBuffer::alloc(uk + uv)?;
+    let panels = device.alloc_lasting(uk + uv)?;
     panels.write(0..uk + uv)?.copy_from_slice(rest);
     Ok(CpuMlaPacked(Arc::new(Inner { spec: spec.clone(), panels })))
 }
