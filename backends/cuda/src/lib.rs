@@ -14,13 +14,52 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod activation;
+mod attention;
+mod cache;
+mod collectives;
 pub mod compile;
+mod copy;
+mod device;
 pub mod driver;
+mod embedding;
+mod grouped;
+mod kernels;
+mod launch;
 pub mod linear;
+mod logits;
 #[cfg(test)]
 mod machine_code_tests;
+mod memory;
+mod mla;
+mod moe;
+mod norm;
+mod options;
 mod programs;
+mod quantize;
+mod room;
+mod rope;
+mod rows;
+mod sampling;
+mod stream;
+mod support;
+mod table;
 #[cfg(test)]
 mod testing;
+mod top_k;
 
+pub use attention::CudaAttentionPlan;
+pub use cache::{CudaKvCache, CudaSlots};
+pub use collectives::CudaCommunicator;
+pub use device::Cuda;
+pub use embedding::CudaPoolingPlan;
+pub use linear::{CudaLoraPlan, CudaPacked};
+pub use logits::CudaLogitsPlan;
+pub use memory::CudaBuffer;
+pub use mla::{CudaMlaPacked, CudaMlaPlan};
+pub use moe::CudaMoePlan;
+pub use options::{Driver, Options};
 pub use programs::programs;
+pub use rope::CudaRopePlan;
+pub use sampling::{CudaSamplingPlan, CudaVerifyPlan};
+pub use stream::{CudaEvent, CudaGraph, CudaPending, CudaStream};

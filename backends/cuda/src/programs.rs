@@ -1,10 +1,10 @@
 //! Every program of the backend, for those who compile them all: `precompile` and the tests.
 
-use crate::{compile::Program, linear};
+use crate::{activation, compile::Program, copy, linear};
 
-/// Every program that the backend may ask for, each once.
+/// Every program that the backend may ask for, each once. A launch of another is refused, so that none is forgotten here.
 pub fn programs() -> Vec<Program> {
-    linear::programs()
+    [activation::programs(), copy::programs(), linear::programs()].concat()
 }
 
 #[cfg(test)]

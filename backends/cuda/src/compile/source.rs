@@ -1,7 +1,7 @@
 //! Sources of kernels: part of this crate, with the headers that they include.
 
 /// A file of CUDA C++, as it lies in this crate.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Source {
     /// Its path below `src`, which compilers' messages name.
@@ -18,7 +18,12 @@ impl Source {
 }
 
 /// What sources may include, by the name that stands in the quotes.
-const HEADERS: &[Source] = &[Source::new("prelude.cuh", include_str!("../prelude.cuh"))];
+const HEADERS: &[Source] = &[
+    Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
+    Source::new("functions.cuh", include_str!("../functions.cuh")),
+    Source::new("prelude.cuh", include_str!("../prelude.cuh")),
+    Source::new("vector.cuh", include_str!("../vector.cuh")),
+];
 
 /// The headers that a text includes, theirs too, each once; `Err` names one that does not exist.
 pub(super) fn headers(text: &str) -> Result<Vec<&'static Source>, String> {

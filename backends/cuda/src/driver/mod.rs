@@ -10,6 +10,8 @@ mod error;
 mod handles;
 mod hardware;
 mod health;
+#[cfg(feature = "interpreter")]
+mod interpreter;
 mod launch;
 mod staging;
 #[cfg(test)]
@@ -25,6 +27,8 @@ pub use error::DriverError;
 pub use handles::{Event, Graph, Kernel, Memory, Module, Pinned, Stream};
 pub use hardware::{device_count, hardware};
 pub use health::Health;
+#[cfg(feature = "interpreter")]
+pub use interpreter::{Interpreter, interpreter};
 pub use launch::{LaunchShape, Parameters};
 pub use staging::{Download, Staging};
 

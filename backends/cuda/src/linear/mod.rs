@@ -1,6 +1,11 @@
 //! Linear layers.
 
 pub mod int8;
+mod layer;
+mod lora;
+
+pub use layer::CudaPacked;
+pub use lora::CudaLoraPlan;
 
 use crate::compile::Program;
 
