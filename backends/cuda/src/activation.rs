@@ -1,6 +1,6 @@
 //! Functions of one element and gated linear units, as an operator of their own.
 
-use halite_hal::{DType, Result};
+use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     activation::{
@@ -13,12 +13,14 @@ use crate::{
     compile::{Program, Source},
     device::Cuda,
     launch::Launch,
+    quantize::{self, Call, fused_supports},
     rows::{Rows, in_vectors},
     stream::CudaStream,
-    support::{float_only, not_yet, unsupported},
+    support::{float_only, unsupported},
 };
 
-static SOURCE: Source = Source::new("activation.cu", include_str!("activation.cu"));
+static FLOATS: Source = Source::new("activation.cu", include_str!("activation.cu"));
+static INTEGERS: Source = Source::new("activation_quantize.cu", include_str!("activation_quantize.cu"));
 
 /// Threads of a block.
 const THREADS: usize = 256;
@@ -74,13 +76,50 @@ impl ActivatedRow {
     }
 }
 
-fn base(dtype: DType, entry: &'static str) -> Launch {
-    Launch::new("activation", &SOURCE, entry).element("X", dtype)
+fn floats(x: DType, out: DType, gated: bool) -> Launch {
+    let entry = if gated { "activation_gated" } else { "activation_plain" };
+    Launch::new("activation", &FLOATS, entry).element("X", x).element("OUT", out)
 }
 
-/// Every program of the family.
+fn integers(x: DType, gated: bool) -> Launch {
+    let entry = if gated { "activation_quantize_gated" } else { "activation_quantize_plain" };
+    Launch::new("activation", &INTEGERS, entry).element("X", x)
+}
+
+/// Every program of the family: to the same type, to F32 for rotations, and to integers.
 pub(crate) fn programs() -> Vec<Program> {
-    [DType::F32, DType::F16, DType::Bf16].map(|dtype| base(dtype, "activation_plain").program()).into()
+    let (f32, f16, bf16) = (DType::F32, DType::F16, DType::Bf16);
+    let pairs = [(f32, f32), (f16, f16), (f16, f32), (bf16, bf16), (bf16, f32)];
+    let floats = pairs.map(|(x, out)| floats(x, out, false).program());
+    floats.into_iter().chain([f32, f16, bf16].map(|x| integers(x, false).program())).collect()
+}
+
+/// The function of rows, as floats.
+fn activate(
+    stream: &mut CudaStream,
+    args: &ActivationArgs<'_, Cuda>,
+    row: &ActivatedRow,
+    out: &Tensor<Cuda>,
+) -> Result<()> {
+    let (from, to) = (Rows::of(args.x), Rows::of(out));
+    // Rows of a call that goes on to integers come in three dimensions.
+    let (rows, stride) =
+        if to.inner == 1 { (to.outer, to.outer_stride) } else { (to.count(), to.inner_stride) };
+    // As many elements as 16 bytes of the input; those of the output are no shorter.
+    let lanes = 16 / args.x.dtype().size();
+    let vectors = in_vectors(args.x, &[from.outer_stride, to.columns])
+        && in_vectors(out, &[stride, to.columns])
+        && to.columns.is_multiple_of(lanes);
+    let parts = to.columns.div_ceil(THREADS * if vectors { lanes } else { 1 });
+    let launch = floats(args.x.dtype(), out.dtype(), row.gated)
+        .tensor("x", args.x)
+        .tensor("out", out)
+        .size("x's stride", from.outer_stride)
+        .size("out's stride", stride)
+        .size("columns", to.columns)
+        .size("parts", parts)
+        .int(vectors.into());
+    stream.launch(row.parameters(launch).grid([rows.saturating_mul(parts), 1, 1]))
 }
 
 impl ActivationOps for Cuda {
@@ -91,42 +130,40 @@ impl ActivationOps for Cuda {
         }
     }
 
-    fn activation_quantize_supports(&self, _: &ActivationSpec, _: &QuantizeSpec) -> Support {
-        not_yet("activation with quantisation")
+    fn activation_quantize_supports(&self, spec: &ActivationSpec, quantize: &QuantizeSpec) -> Support {
+        fused_supports(self.activation_supports(spec), quantize)
     }
 
     fn activation_quantize_workspace(
         &self,
         _: &ActivationSpec,
-        _: &QuantizeSpec,
-        _max_rows: usize,
-        _columns: usize,
+        quantize: &QuantizeSpec,
+        max_rows: usize,
+        columns: usize,
     ) -> u64 {
-        0
+        quantize::fused_workspace(quantize, max_rows, columns)
     }
 
     fn activation(&self, stream: &mut CudaStream, args: Checked<ActivationArgs<'_, Self>>) -> Result<()> {
         self.activation_supports(args.spec).require("activation", self, args.spec)?;
-        let out = match &args.out {
-            ActivationOut::Float(out) => *out,
-            other => return Err(unsupported("activation", "this form of output", other)),
-        };
         let Some(row) = ActivatedRow::of(args.spec.function) else {
             return Err(unsupported("activation", "this function", &args.spec.function));
         };
-        let (from, to) = (Rows::of(args.x), Rows::of(out));
-        let vectors = in_vectors(args.x, &[from.outer_stride, to.columns])
-            && in_vectors(out, &[to.outer_stride, to.columns]);
-        let lanes = if vectors { 16 / args.spec.dtype.size() } else { 1 };
-        let parts = to.columns.div_ceil(THREADS * lanes);
-        let launch = base(args.spec.dtype, if row.gated { "activation_gated" } else { "activation_plain" })
-            .tensor("x", args.x)
-            .tensor("out", out)
-            .size("x's stride", from.outer_stride)
-            .size("out's stride", to.outer_stride)
-            .size("columns", to.columns)
-            .size("parts", parts)
-            .int(vectors.into());
-        stream.launch(row.parameters(launch).grid([to.outer.saturating_mul(parts), 1, 1]))
+        match &args.out {
+            ActivationOut::Float(out) => activate(stream, &args, &row, out),
+            ActivationOut::Quantized { spec, out } => {
+                self.activation_quantize_supports(args.spec, spec).require("activation", self, args.spec)?;
+                let q = Rows::of(out.q);
+                let call = Call { operator: "activation", spec, out, shape: [q.outer, 1, q.columns] };
+                if quantize::in_one(spec) {
+                    let launch = integers(args.x.dtype(), row.gated)
+                        .tensor("x", args.x)
+                        .size("x's stride", Rows::of(args.x).outer_stride);
+                    return quantize::integers(stream, row.parameters(launch), &call, None);
+                }
+                quantize::by_floats(stream, &call, |stream, floats| activate(stream, &args, &row, floats))
+            }
+            other => Err(unsupported("activation", "this form of output", other)),
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Every program of the backend, for those who compile them all: `precompile` and the tests.
 
-use crate::{activation, compile::Program, copy, linear};
+use crate::{activation, compile::Program, copy, linear, norm, quantize};
 
 /// Every program that the backend may ask for, each once. A launch of another is refused, so that none is forgotten here.
 pub fn programs() -> Vec<Program> {
-    [activation::programs(), copy::programs(), linear::programs()].concat()
+    [activation::programs(), copy::programs(), linear::programs(), norm::programs(), quantize::programs()]
+        .concat()
 }
 
 #[cfg(test)]

@@ -21,7 +21,11 @@ impl Source {
 const HEADERS: &[Source] = &[
     Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
     Source::new("functions.cuh", include_str!("../functions.cuh")),
+    Source::new("norm/row.cuh", include_str!("../norm/row.cuh")),
     Source::new("prelude.cuh", include_str!("../prelude.cuh")),
+    Source::new("quantize/rows.cuh", include_str!("../quantize/rows.cuh")),
+    Source::new("quantize/steps.cuh", include_str!("../quantize/steps.cuh")),
+    Source::new("team.cuh", include_str!("../team.cuh")),
     Source::new("vector.cuh", include_str!("../vector.cuh")),
 ];
 
