@@ -1,11 +1,19 @@
 //! Every program of the backend, for those who compile them all: `precompile` and the tests.
 
-use crate::{activation, compile::Program, copy, linear, norm, quantize};
+use crate::compile::Program;
 
 /// Every program that the backend may ask for, each once. A launch of another is refused, so that none is forgotten here.
 pub fn programs() -> Vec<Program> {
-    [activation::programs(), copy::programs(), linear::programs(), norm::programs(), quantize::programs()]
-        .concat()
+    [
+        crate::activation::programs(),
+        crate::copy::programs(),
+        crate::embedding::programs(),
+        crate::linear::programs(),
+        crate::norm::programs(),
+        crate::quantize::programs(),
+        crate::rope::programs(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ const HEADERS: &[Source] = &[
     Source::new("prelude.cuh", include_str!("../prelude.cuh")),
     Source::new("quantize/rows.cuh", include_str!("../quantize/rows.cuh")),
     Source::new("quantize/steps.cuh", include_str!("../quantize/steps.cuh")),
+    Source::new("rope/turn.cuh", include_str!("../rope/turn.cuh")),
     Source::new("team.cuh", include_str!("../team.cuh")),
     Source::new("vector.cuh", include_str!("../vector.cuh")),
 ];
