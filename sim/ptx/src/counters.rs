@@ -129,7 +129,7 @@ impl Tally {
             let mut count = 0;
             for lane in each(lanes & part) {
                 let start = addresses[lane] / 4;
-                for word in start..=(addresses[lane] + u64::from(bytes.max(1)) - 1) / 4 {
+                for word in start..=addresses[lane].saturating_add(u64::from(bytes.max(1)) - 1) / 4 {
                     if count < 64 && !words[..count].contains(&word) {
                         words[count] = word;
                         count += 1;
@@ -154,7 +154,7 @@ impl Tally {
         let mut spans = [(0u64, 0u64); 32];
         let mut count = 0;
         for lane in each(lanes) {
-            spans[count] = (addresses[lane], addresses[lane] + u64::from(bytes));
+            spans[count] = (addresses[lane], addresses[lane].saturating_add(u64::from(bytes)));
             count += 1;
         }
         let spans = &mut spans[..count];

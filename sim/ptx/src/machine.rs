@@ -17,6 +17,11 @@ const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// Most blocks by axis.
 const MAX_GRID: [u32; 3] = [0x7fff_ffff, 0xffff, 0xffff];
 
+/// Most bytes of local memory of a thread.
+const MAX_LOCAL: u64 = 512 * 1024;
+/// Most bytes of parameters.
+const MAX_PARAM: u64 = 32_764;
+
 /// A device that is executed on the host.
 ///
 /// Addresses are numbers: no allocation has an address that another one had, and around each lies nothing, so that an
@@ -258,7 +263,16 @@ impl Machine {
                 return refuse(format!("a block of {threads} threads; .maxntid allows {product}"));
             }
         }
-        let bytes = kernel.shared_bytes + u64::from(dynamic_shared_bytes);
+        if kernel.local_bytes > MAX_LOCAL {
+            return refuse(format!(
+                "{} bytes of local memory a thread; at most {MAX_LOCAL}",
+                kernel.local_bytes
+            ));
+        }
+        if kernel.param_bytes > MAX_PARAM {
+            return refuse(format!("{} bytes of parameters; at most {MAX_PARAM}", kernel.param_bytes));
+        }
+        let bytes = kernel.shared_bytes.saturating_add(u64::from(dynamic_shared_bytes));
         if bytes > self.options.max_shared_bytes {
             let limit = self.options.max_shared_bytes;
             return Err(Error::SharedMemory { kernel: kernel.name.clone(), bytes, limit });

@@ -154,7 +154,11 @@ impl Warp {
                         }
                     }
                     Turned::Anew => break,
-                    Turned::Away => return Ok(()),
+                    Turned::Away => {
+                        // What it waits for may be up to another group of this warp.
+                        self.parted += PATIENCE / 8;
+                        return Ok(());
+                    }
                 }
             }
         }

@@ -265,13 +265,13 @@ fn matrices_are_loaded_by_rows_and_by_columns() {
         );
         run(&body, "", &lanes())
     };
-    let plain: Vec<u64> = (0..32).map(|lane| 2 * lane | (2 * lane + 1) << 16).collect();
+    let plain: Vec<u64> = (0..32).map(|lane| (2 * lane) | ((2 * lane + 1) << 16)).collect();
     assert_eq!(load(""), plain);
     // Lane 4 c + t has of column c the rows 2 t and 2 t + 1.
     let by_columns: Vec<u64> = (0..32)
         .map(|lane| {
             let (column, row) = (lane / 4, lane % 4 * 2);
-            8 * row + column | (8 * (row + 1) + column) << 16
+            (8 * row + column) | ((8 * (row + 1) + column) << 16)
         })
         .collect();
     assert_eq!(load(".trans"), by_columns);
@@ -299,7 +299,7 @@ fn four_matrices_have_their_own_rows() {
         let expected: Vec<u64> = (0..32)
             .map(|lane| {
                 let first = 8 * row + lane % 4 * 2;
-                first | (first + 1) << 16
+                first | ((first + 1) << 16)
             })
             .collect();
         assert_eq!(load(20 + i), expected, "matrix {i}");
@@ -318,7 +318,7 @@ fn matrices_are_stored() {
             bar.sync 0;
             ld.shared.b32 %r21, [%r11]; cvt.u64.u32 %d0, %r21;"
         );
-        let plain: Vec<u64> = (0..32).map(|lane| 2 * lane | (2 * lane + 1) << 16).collect();
+        let plain: Vec<u64> = (0..32).map(|lane| (2 * lane) | ((2 * lane + 1) << 16)).collect();
         assert_eq!(run(&body, "", &lanes()), plain, "{form}");
     }
 }

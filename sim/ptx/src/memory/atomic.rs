@@ -24,7 +24,7 @@ impl Step<'_> {
     pub(crate) fn atomic(&mut self, atomic: &Atomic) -> Result<(), Box<Problem>> {
         let (op, ty) = (atomic.op, atomic.ty);
         // Asked once, so that `apply` cannot fail afterwards.
-        if apply(op, ty, true, 0, 0, 0).is_none() {
+        if ty.bytes() > 8 || apply(op, ty, true, 0, 0, 0).is_none() {
             let what = format!("an atomic {op:?} of {ty:?}");
             return Err(Problem::at(0, FaultKind::Unsupported(what)));
         }

@@ -37,9 +37,9 @@ fn sectors_and_instructions() {
     assert_eq!((counters.global.requests, counters.global.sectors), (8, 4 * 4 + 4 * 32));
     assert_eq!(counters.global.ideal_sectors, 8 * 4);
     assert_eq!((counters.barriers, counters.divergent_branches), (2, 2));
-    // 6 of the frame, 7 more, then 23 lanes of the first warps and all of the second ones add; then the end.
+    // 6 of the frame, 6 more; 9 lanes branch, the others add, then all end.
     assert_eq!(counters.instructions, 4 * (6 + 7 + 1 + 1));
-    assert_eq!(counters.lane_instructions, 2 * (64 * (6 + 7) + 23 + 32 + 64));
+    assert_eq!(counters.lane_instructions, 2 * (64 * (6 + 6) + 9 + 23 + 32 + 64));
     let run = block(32, "").checks(halite_ptx::Checks::BOUNDS);
     assert!(run.result().is_ok());
 }

@@ -64,9 +64,9 @@ fn a_lane_may_wait_for_another_one_of_its_warp() {
     let run = block(
         32,
         "mov.u32 %r9, 0; setp.eq.u32 %p3, %r0, 0; @%p3 st.shared.u32 [s], %r9; @%p3 st.shared.u32 [s+4], %r9; bar.sync 0;
-        TRY: atom.shared.acquire.cta.cas.b32 %r1, [s], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra TRY;
+        TRY: atom.acquire.cta.shared.cas.b32 %r1, [s], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra TRY;
         ld.volatile.shared.u32 %r2, [s+4]; add.u32 %r2, %r2, 1; st.volatile.shared.u32 [s+4], %r2;
-        membar.cta; atom.shared.release.cta.exch.b32 %r3, [s], 0; st.global.u32 [%d4], %r2;",
+        atom.release.cta.shared.exch.b32 %r3, [s], 0; st.global.u32 [%d4], %r2;",
     );
     let mut order = run.shared(8).output();
     order.sort_unstable();

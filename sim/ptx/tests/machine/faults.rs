@@ -21,8 +21,22 @@ fn one_element_too_far() {
     // The first threads' words are written all the same: nothing is undone.
     let run = block(1, "st.global.u32 [%d1-4], %r0; // HERE");
     assert!(matches!(run.fault(), FaultKind::OutOfBounds { access: Access::Write, .. }));
-    let run = block(1, "mov.u64 %d8, 0; ld.global.u32 %r1, [%d8]; // HERE");
-    assert!(matches!(run.fault(), FaultKind::OutOfBounds { nearest: None, .. }));
+    for address in ["0", "-4", "-1", "0x7ffffffffffffffc"] {
+        for access in [
+            "ld.global.u32 %r1, [%d8]",
+            "st.global.v2.u32 [%d8], {%r1, %r1}",
+            "atom.global.add.u32 %r1, [%d8], 1",
+        ] {
+            let run = block(1, &format!("mov.u64 %d8, {address}; mov.u32 %r1, 0;\n{access}; // HERE"));
+            assert!(matches!(run.fault(), FaultKind::OutOfBounds { nearest: None, .. }));
+            let run = block(
+                1,
+                &format!("mov.u64 %d8, {address}; mov.u32 %r1, 0;\n{access}; // HERE")
+                    .replace("global", "shared"),
+            );
+            assert!(matches!(run.fault(), FaultKind::OutOfBounds { space: Space::Shared, .. }));
+        }
+    }
     for (space, body) in [
         (Space::Shared, "ld.shared.u32 %r1, [s+16]; // HERE"),
         (Space::Shared, "cvta.shared.u64 %d8, 0;\nld.u32 %r1, [%d8+16]; // HERE"),

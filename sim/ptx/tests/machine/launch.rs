@@ -75,6 +75,9 @@ fn what_no_device_would_take() {
         let shape = LaunchShape { grid, block, dynamic_shared_bytes: 0 };
         assert!(matches!(launch("k", shape, &good), Error::Shape { .. }));
     }
+    let large = source(0, ".local .align 4 .b8 own[600000]; st.local.u32 [own], %r0;");
+    let (machine_of_large, large) = self::machine(&large);
+    assert!(matches!(machine_of_large.launch(&large, "k", shape, &good), Err(Error::Shape { .. })));
     for threads in [65, 1025] {
         assert!(matches!(launch("k", LaunchShape::linear(1, threads), &good), Error::Shape { .. }));
     }

@@ -25,8 +25,17 @@ fn warps_wait_for_a_phase() {
     // Without the second phase, words are written that the other warp may still read.
     let start = body.find("mbarrier.arrive.shared.b64 _").unwrap();
     let end = body.find("st.shared.u32 [%r2+128], %r4").unwrap();
-    let body = format!("{}\n{} // HERE", &body[..start], &body[end..]);
+    let body = format!("{}\n{}", &body[..start], &body[end..]);
     assert!(matches!(block(64, &body).shared(512).fault(), FaultKind::Race { .. }));
+}
+
+#[test]
+fn lanes_of_one_warp_wait_for_each_other() {
+    // Lane 0 is behind the others in the text, and they wait for it.
+    let body = "setp.ne.u32 %p2, %r0, 0; @!%p2 mbarrier.init.shared.b64 [s], 1; bar.sync 0; @!%p2 bra LATER;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [s], 0; @!%p1 bra WAIT; bra DONE;
+        LATER: mbarrier.arrive.shared.b64 _, [s]; DONE: st.global.u32 [%d4], %r0;";
+    assert_eq!(block(32, body).shared(8).output(), (0..32).collect::<Vec<_>>());
 }
 
 #[test]

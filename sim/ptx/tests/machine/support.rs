@@ -5,7 +5,7 @@ use halite_ptx::{Arguments, Checks, Error, Fault, FaultKind, LaunchShape, Machin
 
 /// A kernel `k` with this body. It has `shared` bytes at `s`, and at the body: `%d0` the input, `%d1` the output, `%r0` the
 /// thread (`%tid.x`), `%d2` 4 times it, `%d3` and `%d4` the thread's own word of input and output.
-pub fn source(shared: u32, body: &str) -> String {
+pub(crate) fn source(shared: u32, body: &str) -> String {
     let shared = if shared == 0 { String::new() } else { format!(".shared .align 128 .b8 s[{shared}];") };
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -17,22 +17,22 @@ pub fn source(shared: u32, body: &str) -> String {
 }
 
 /// One host thread, everything looked for.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::default().with_threads(1)
 }
 
 /// A kernel, its input, and where its output goes.
-pub struct Run {
-    pub options: Options,
-    pub shared: u32,
-    pub body: String,
-    pub shape: LaunchShape,
-    pub input: Vec<u32>,
-    pub outputs: usize,
+pub(crate) struct Run {
+    pub(crate) options: Options,
+    pub(crate) shared: u32,
+    pub(crate) body: String,
+    pub(crate) shape: LaunchShape,
+    pub(crate) input: Vec<u32>,
+    pub(crate) outputs: usize,
 }
 
 /// A run of one block.
-pub fn block(threads: u32, body: &str) -> Run {
+pub(crate) fn block(threads: u32, body: &str) -> Run {
     Run {
         options: options(),
         shared: 0,
@@ -44,28 +44,28 @@ pub fn block(threads: u32, body: &str) -> Run {
 }
 
 impl Run {
-    pub fn shared(mut self, bytes: u32) -> Run {
+    pub(crate) fn shared(mut self, bytes: u32) -> Run {
         self.shared = bytes;
         self
     }
 
-    pub fn input(mut self, input: impl IntoIterator<Item = u32>) -> Run {
+    pub(crate) fn input(mut self, input: impl IntoIterator<Item = u32>) -> Run {
         self.input = input.into_iter().collect();
         self
     }
 
-    pub fn outputs(mut self, words: usize) -> Run {
+    pub(crate) fn outputs(mut self, words: usize) -> Run {
         self.outputs = words;
         self
     }
 
-    pub fn checks(mut self, checks: Checks) -> Run {
+    pub(crate) fn checks(mut self, checks: Checks) -> Run {
         self.options = self.options.with_checks(checks);
         self
     }
 
     /// The words of output: `0xffff_ffff` where nothing was written.
-    pub fn result(&self) -> Result<Vec<u32>, Error> {
+    pub(crate) fn result(&self) -> Result<Vec<u32>, Error> {
         let text = source(self.shared, &self.body);
         let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut machine = Machine::new(self.options.clone());
@@ -79,12 +79,12 @@ impl Run {
         Ok(bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect())
     }
 
-    pub fn output(&self) -> Vec<u32> {
+    pub(crate) fn output(&self) -> Vec<u32> {
         self.result().unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// All faults; the first is at the line that says HERE, if one does.
-    pub fn faults(&self) -> Vec<Fault> {
+    pub(crate) fn faults(&self) -> Vec<Fault> {
         let Err(Error::Faults(faults)) = self.result() else { panic!("no fault:\n{}", self.body) };
         let text = source(self.shared, &self.body);
         if let Some(line) = text.lines().position(|line| line.contains("HERE")) {
@@ -93,7 +93,7 @@ impl Run {
         faults.all().to_vec()
     }
 
-    pub fn fault(&self) -> FaultKind {
+    pub(crate) fn fault(&self) -> FaultKind {
         self.faults()[0].kind.clone()
     }
 }
