@@ -149,8 +149,13 @@ fn a_spill_is_found() {
 
     static SPILLING: Source = Source::new(
         "linear/int8.cu",
-        "#include \"prelude.cuh\"\nKERNEL void f(const i32* x, i32* y) {\n i32 s[64];\n for (i32 i = 0; i < 64; i++) s[i] = x[i];\n \
-         y[0] = s[x[64] & 63] + s[x[65] & 63];\n}\n",
+        "#include \"prelude.cuh\"\n\
+         KERNEL void f(const i32* x, i32* y) {\n\
+             i32 stack[64] = {};\n\
+             i32 at = x[0] & 63;\n\
+             for (i32 j = 0; j < y[0]; j++) { stack[at] += j; at = (at + stack[x[j] & 63]) & 63; }\n\
+             y[1] = at;\n\
+         }\n",
     );
     if !testing::nvrtc("spills") {
         return;
