@@ -17,8 +17,8 @@ pub const DEFAULT_KV_BYTES: u64 = 2 << 30;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightsFormat {
-    /// INT8 with one scale an output channel; activations are quantised per token. A quarter of F32, but for the
-    /// output layer, which is BF16.
+    /// INT8 with one scale an output channel; activations are quantised per token, but for the output layer's, which are
+    /// float. A quarter of F32. A checkpoint that has INT8 already keeps its output layer in BF16.
     #[default]
     W8a8,
     /// BF16, with F32 activations. Half of F32.
@@ -26,8 +26,8 @@ pub enum WeightsFormat {
     /// F32, the file's values exactly.
     F32,
     /// 4 bits with a scale a group of 32 values; activations are quantised per token. Matrices that the file has in blocks
-    /// of 4 bits (Q4_0, Q4_1, Q4_K) are used as they are; others are quantised here. The output layer and the embedding
-    /// table are INT8. A sixth to a fifth of F32.
+    /// of 4 bits (Q4_0, Q4_1, Q4_K) are used as they are; others are quantised here. The output layer (with
+    /// activations in float) and the embedding table are INT8. A sixth to a fifth of F32.
     W4a8,
 }
 
@@ -42,19 +42,6 @@ impl WeightsFormat {
             Self::W4a8 => "w4a8",
             Self::Bf16 => "bf16",
             Self::F32 => "f32",
-        }
-    }
-
-    /// The format of the output layer (the vocabulary projection) that goes with it.
-    ///
-    /// With W8A8 it is BF16, as in the usual W8A8 checkpoints: its rounding goes straight into the logits, and costs
-    /// more accuracy a byte than any other layer's. With W4A8 it is W8A8: in BF16 it would be two fifths of the
-    /// bytes that a step of the default model reads. docs/numerics.md has the figures.
-    pub fn output_layer(self) -> Self {
-        match self {
-            Self::W8a8 => Self::Bf16,
-            Self::W4a8 => Self::W8a8,
-            Self::Bf16 | Self::F32 => self,
         }
     }
 

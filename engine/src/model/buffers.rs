@@ -199,11 +199,11 @@ pub(super) struct OutputBuffers<B: Backend> {
 }
 
 impl<B: Backend> OutputBuffers<B> {
-    pub(super) fn new(device: &B, config: &ModelConfig, format: WeightsFormat, rows: usize) -> Result<Self> {
+    pub(super) fn new(device: &B, config: &ModelConfig, rows: usize) -> Result<Self> {
         Ok(Self {
             rows: Tensor::new(device, DType::I32, &[rows])?,
             gathered: Tensor::new(device, DType::F32, &[rows, config.hidden])?,
-            normed: Input::new(device, format, rows, config.hidden)?,
+            normed: Input::Float(Tensor::new(device, DType::F32, &[rows, config.hidden])?),
             logits: Tensor::new(device, DType::F32, &[rows, config.vocabulary])?,
             tokens: Tensor::new(device, DType::I32, &[rows])?,
             log_probs: Tensor::new(device, DType::F32, &[rows])?,

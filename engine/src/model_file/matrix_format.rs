@@ -29,6 +29,8 @@ pub(crate) enum MatrixFormat {
     Int8,
     /// The same, as the file has it.
     StoredInt8,
+    /// INT8 with a scale a row, for activations in float.
+    Int8OfFloats,
     /// 4 bits in symmetric groups of [`GROUP`], quantised here.
     Int4,
     /// Blocks of 4 bits, as the file has them.
@@ -68,6 +70,19 @@ impl ModelConfig {
             _ => MatrixFormat::of(weights),
         }
     }
+
+    /// The format of the output layer (the vocabulary projection).
+    ///
+    /// Beside quantised layers it is INT8 times floats: it reads a third of the bytes of a small model's step, and what costs
+    /// accuracy here is rounding its activations, which go straight into the logits. docs/numerics.md has the figures. A
+    /// checkpoint that was quantised with care keeps it as it was.
+    pub(crate) fn output_format(&self, weights: WeightsFormat) -> MatrixFormat {
+        match weights {
+            WeightsFormat::W8a8 if self.stored_w8a8 => MatrixFormat::Bf16,
+            WeightsFormat::W8a8 | WeightsFormat::W4a8 => MatrixFormat::Int8OfFloats,
+            WeightsFormat::Bf16 | WeightsFormat::F32 => MatrixFormat::of(weights),
+        }
+    }
 }
 
 impl MatrixFormat {
@@ -89,6 +104,7 @@ impl MatrixFormat {
             Self::F32 => LinearSpec::float(in_features, out_features, WeightFormat::F32),
             Self::Bf16 => LinearSpec::float(in_features, out_features, WeightFormat::Bf16),
             Self::Int8 | Self::StoredInt8 => w8a8,
+            Self::Int8OfFloats => LinearSpec::float(in_features, out_features, WeightFormat::Int8PerChannel),
             Self::Int4 => w8a8.with_weights(int4),
             Self::Blocks(format) => w8a8.with_weights(format),
         }
@@ -100,7 +116,7 @@ impl MatrixFormat {
         let row = match self {
             Self::F32 => 4 * columns,
             Self::Bf16 => 2 * columns,
-            Self::Int8 | Self::StoredInt8 => columns + 4,
+            Self::Int8 | Self::StoredInt8 | Self::Int8OfFloats => columns + 4,
             Self::Int4 => columns.div_ceil(2) + factors(1),
             Self::Blocks(format) => {
                 columns.div_ceil(2) + factors(if format.offset() == GroupOffset::Min { 2 } else { 1 })

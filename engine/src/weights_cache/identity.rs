@@ -28,7 +28,8 @@ pub(super) struct Identity {
 pub(super) struct FileState {
     name: String,
     bytes: u64,
-    modified_ns: u128,
+    /// From 1970 on; what archives hold may be older.
+    modified_ns: i128,
     /// The last change of any kind. A copy that keeps the time of modification has another one, and so has a file that was
     /// renamed over this one. 0 on systems without.
     changed_ns: i128,
@@ -63,9 +64,11 @@ impl Identity {
 
 impl FileState {
     fn of(name: String, metadata: &Metadata) -> io::Result<Self> {
-        let modified = metadata.modified()?.duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
-        let (bytes, modified_ns) = (metadata.len(), modified.as_nanos());
-        Ok(Self { name, bytes, modified_ns, changed_ns: changed_ns(metadata) })
+        let modified_ns = match metadata.modified()?.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_nanos() as i128,
+            Err(before) => -(before.duration().as_nanos() as i128),
+        };
+        Ok(Self { name, bytes: metadata.len(), modified_ns, changed_ns: changed_ns(metadata) })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::table::Table;
 use super::{ENDING, WeightsCacheError};
 use crate::mapped_file;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 
 /// What the names of unfinished files end in.
@@ -21,13 +21,19 @@ pub(super) fn remove(folder: &Path) {
         if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
+        // Held until the file is gone: whoever is about to lock it sees that somebody took it.
+        let mut lock = None;
         let stale = match whole_of_part(&name) {
-            Some(whole) => is_ours(whole) && is_left(&path),
+            Some(whole) => {
+                lock = is_ours(whole).then(|| left(&path)).flatten();
+                lock.is_some()
+            }
             None => is_ours(&name) && is_orphan(&path),
         };
         if stale && fs::remove_file(&path).is_ok() {
             tracing::debug!(file = %path.display(), "removed: nobody will ask for these weights again");
         }
+        drop(lock);
     }
 }
 
@@ -46,16 +52,19 @@ fn is_ours(name: &str) -> bool {
     name.split('-').skip(1).any(is_hash)
 }
 
-/// Whether no writer holds it any more.
-fn is_left(path: &Path) -> bool {
-    OpenOptions::new().write(true).open(path).is_ok_and(|file| file.try_lock().is_ok())
+/// A part that no writer holds any more, locked.
+fn left(path: &Path) -> Option<File> {
+    let file = OpenOptions::new().write(true).open(path).ok()?;
+    file.try_lock().ok()?;
+    Some(file)
 }
 
 /// Whether its model is gone, or it is damaged. Another version's is left to that.
 fn is_orphan(path: &Path) -> bool {
     let Ok(map) = mapped_file::map(path) else { return false };
     match Table::read(path, &map) {
-        Ok(table) => !table.key.path.exists(),
+        // A model that cannot be looked for may be there.
+        Ok(table) => table.key.path.try_exists().is_ok_and(|there| !there),
         Err(error @ (WeightsCacheError::Damaged { .. } | WeightsCacheError::Truncated { .. })) => {
             tracing::debug!(%error, "kept weights that cannot be read");
             true

@@ -100,8 +100,9 @@ impl Table {
             return Err(truncated());
         }
         if !file.starts_with(&head()) {
-            let line = file.split(|&byte| byte == b'\n').next().unwrap_or_default();
-            let line = line.get(..line.len().min(FORMAT.len() + 8)).unwrap_or_default();
+            // No more than that is read of a file that is something else, however large.
+            let line = file.get(..file.len().min(FORMAT.len() + 8)).unwrap_or_default();
+            let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
             return Err(if line.starts_with(FAMILY.as_bytes()) && line != FORMAT.as_bytes() {
                 let got = line.escape_ascii().to_string();
                 WeightsCacheError::Version { path: path(), expected: FORMAT, got }

@@ -168,3 +168,71 @@ fn what_nobody_asks_for_again_is_removed() {
     stale::remove(cache.folder());
     assert!(!file.exists() && named("notes.txt").exists());
 }
+
+/// Each removes what others left before it begins, and none takes what another has just begun for that.
+#[test]
+fn writers_that_begin_together_all_keep_what_they_write() {
+    let place = tempfile::tempdir().unwrap();
+    let model = place.path().join("model.gguf");
+    fs::write(&model, "weights").unwrap();
+    let cache = WeightsCache::new(place.path().join("weights"), &model).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let (cache, backend) = (&cache, format!("backend{thread}"));
+            scope.spawn(move || {
+                for round in 0..200 {
+                    let mut writer = cache.create(WEIGHTS, &backend).unwrap();
+                    writer.push("round", &[round; 8]).unwrap();
+                    let finished = writer.finish();
+                    assert!(finished.is_ok(), "{backend} in round {round}: {finished:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(cache.folder()).unwrap().count(), 6, "nothing is left");
+}
+
+/// Only what is known to be gone is gone: a folder may be out of reach for a while.
+#[cfg(unix)]
+#[test]
+fn weights_of_a_model_out_of_reach_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("models");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.gguf"), "weights").unwrap();
+    let cache = WeightsCache::new(place.path().join("weights"), folder.join("a.gguf")).unwrap();
+    cache.create(WEIGHTS, "cpu").unwrap().finish().unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(&folder, &folder).unwrap();
+    stale::remove(cache.folder());
+    assert!(cache.file(WEIGHTS, "cpu").exists(), "a circle of links says nothing of what was there");
+    fs::remove_file(&folder).unwrap();
+    stale::remove(cache.folder());
+    assert!(!cache.file(WEIGHTS, "cpu").exists());
+}
+
+#[test]
+fn a_model_from_before_1970_is_one_too() {
+    let place = tempfile::tempdir().unwrap();
+    let model = place.path().join("old.gguf");
+    fs::write(&model, "weights").unwrap();
+    let old = |seconds: u64| std::time::UNIX_EPOCH - std::time::Duration::from_millis(1000 * seconds + 1);
+    let set = |time| fs::File::options().write(true).open(&model).unwrap().set_modified(time).unwrap();
+    set(old(86_400));
+    let cache = WeightsCache::new(place.path().join("weights"), &model).unwrap();
+    cache.create(WEIGHTS, "cpu").unwrap().finish().unwrap();
+    assert!(cache.is_current() && cache.open(WEIGHTS, "cpu").is_ok());
+    set(old(86_401));
+    assert!(!cache.is_current());
+}
+
+/// It takes no time: a hole of 1 TiB is read for many minutes.
+#[cfg(unix)]
+#[test]
+fn of_a_file_that_is_something_else_the_beginning_is_enough() {
+    let (_place, cache, file) = kept();
+    fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    assert!(matches!(refused(&cache), WeightsCacheError::NotWeights { .. }));
+    stale::remove(cache.folder());
+    assert!(file.exists());
+}

@@ -3,7 +3,7 @@
 use super::checksum::checksum;
 use super::stale::PART;
 use super::table::{ALIGNMENT, Key, Section, Table, head, written};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ struct Part {
 }
 
 impl Part {
-    /// A file that nobody else writes: processes of other containers may have this one's number.
+    /// A file that nobody else writes or removes: processes of other containers may have this one's number.
     fn create(path: &Path) -> io::Result<Self> {
         loop {
             let number = WRITERS.fetch_add(1, Ordering::Relaxed);
@@ -35,10 +35,26 @@ impl Part {
             name.push(format!(".{}-{number}{PART}", std::process::id()));
             let path = path.with_file_name(name);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Self { path, file }),
+                Ok(file) => {
+                    let part = Self { path, file };
+                    if part.is_ours() {
+                        return Ok(part);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Locks a part that was just made. Before it is locked, another start may take it for one that was left: then that one
+    /// has the lock, or had it and the part is gone.
+    fn is_ours(&self) -> bool {
+        match self.file.try_lock() {
+            Ok(()) => self.path.exists(),
+            Err(TryLockError::WouldBlock) => false,
+            // Where locks are not to be had, nobody can tell that a part was left, and it stays.
+            Err(TryLockError::Error(_)) => true,
         }
     }
 }
@@ -55,8 +71,6 @@ impl WeightsWriter {
         // Now rather than when all is written: a path that JSON does not hold.
         serde_json::to_vec(&key)?;
         let mut part = Part::create(&path)?;
-        // Where locks are not to be had, nobody can tell that a part was left, and it stays.
-        _ = part.file.try_lock();
         part.file.write_all(&head())?;
         Ok(Self { path, part, at: ALIGNMENT, table: Table { key, sections: Vec::new() } })
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct LoadArgs {
-    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations (the output layer in BF16), 4-bit integers with 8-bit activations (the output layer in 8 bits), BF16, or F32
+    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations, 4-bit integers with 8-bit activations (the output layer of both in 8 bits, its activations in float), BF16, or F32
     #[arg(long, value_name = "FORMAT", default_value_t = WeightsFormat::default(), value_parser = weights())]
     pub(crate) weights: WeightsFormat,
 

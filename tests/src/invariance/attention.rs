@@ -65,6 +65,12 @@ fn specs<B: Backend>(device: &B) -> Vec<AttentionSpec> {
         let biased = spec.with_alibi_slopes(alibi_slopes(3 * kv_heads)).with_sinks(Sinks::PerHead);
         specs.push(if split == 256 { biased } else { biased.with_mask(Mask::Sliding { window: chunk }) });
     }
+    // Heads and blocks of whole vectors: few rows may read such a cache where it lies.
+    let int8 = |head_dim| KvSpec::new(1, 2, head_dim).with_format(KvFormat::Int8PerTokenHead);
+    specs.push(AttentionSpec::causal(6, int8(64)).with_kv_split(64));
+    let wider = AttentionSpec::causal(2, int8(40).with_value_head_dim(96).with_block_size(48));
+    let window = Mask::Sliding { window: 50 };
+    specs.push(wider.with_kv_split(32).with_sinks(Sinks::PerHead).with_mask(window));
     let runs = |spec: &AttentionSpec| {
         !denied(device.cache_supports(&spec.kv)) && !denied(device.attention_supports(spec))
     };

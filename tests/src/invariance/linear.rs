@@ -11,7 +11,7 @@ use crate::{
 use halite_kernels::{
     Backend, DType, Stream,
     activation::Activation,
-    linear::{ActivationFormat, Epilogue, LinearArgs, LinearSpec, WeightFormat},
+    linear::{ActivationFormat, Epilogue, GroupOffset, LinearArgs, LinearSpec, WeightFormat},
 };
 use std::ops::Range;
 
@@ -32,6 +32,15 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
     let row_groups = LinearSpec::w8a8(256, 17)
         .with_weights(WeightFormat::Q4K)
         .with_activation_format(ActivationFormat::Int8PerGroup { group_size: 128 });
+    // Rows that lie as far apart as cache sets repeat.
+    let apart = LinearSpec::w8a8(4096, 17);
+    let nibbles = WeightFormat::Int4PerGroup { group_size: 64, offset: GroupOffset::Min };
+    let apart = [
+        apart.clone(),
+        apart.clone().with_activation_format(ActivationFormat::AsymmetricPerToken(DType::U8)),
+        apart.clone().with_weights(nibbles),
+        apart.with_weights(nibbles).with_outliers(5, DType::F32),
+    ];
     let half_rows = [DType::F16, DType::Bf16]
         .map(|dtype| LinearSpec::float(65, 35, WeightFormat::Bf16).with_activations(dtype));
     plain
@@ -43,6 +52,7 @@ fn layers<B: Backend>(device: &B) -> Vec<LinearSpec> {
         .chain(kept_groups)
         .chain(gated_groups)
         .chain([row_groups])
+        .chain(apart)
         .filter(|spec| !denied(device.linear_supports(spec)))
         .collect()
 }
