@@ -1,5 +1,8 @@
 //! A stream: the driver's, with its pinned memory, its scratch memory, and the memory that its queued work uses.
 
+#[cfg(all(test, feature = "interpreter"))]
+mod tests;
+
 use std::{collections::VecDeque, fmt, mem};
 
 use halite_hal::{Error, Result, Storage, Stream, Tensor};

@@ -9,3 +9,10 @@ pub(crate) fn nvrtc(test: &str) -> bool {
     }
     found
 }
+
+/// An interpreted device; none where NVRTC is missing, as above.
+#[cfg(feature = "interpreter")]
+pub(crate) fn cuda(test: &str) -> Option<crate::Cuda> {
+    let options = crate::Options::default().interpreter(crate::driver::Interpreter::default());
+    nvrtc(test).then(|| crate::Cuda::new(options).unwrap())
+}

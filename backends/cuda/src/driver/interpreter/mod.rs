@@ -5,6 +5,8 @@
 //! between `begin_capture` and `end_capture` is it collected.
 
 mod objects;
+#[cfg(test)]
+mod tests;
 
 use std::{
     sync::{
