@@ -33,13 +33,13 @@ template <bool GATED> DEVICE void run(const ActivatedRow<GATED>& row, const Inte
     }
 }
 
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     activation_quantize_plain(const X* x, i64 x_stride, i32 function, i32 interleaved, f32 alpha, f32 limit,
                               QUANTIZE_PARAMETERS(f32)) {
     run<false>({x, x_stride, columns, {function, interleaved, alpha, limit}}, QUANTIZE_ARGUMENTS, lanes);
 }
 
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     activation_quantize_gated(const X* x, i64 x_stride, i32 function, i32 interleaved, f32 alpha, f32 limit,
                               QUANTIZE_PARAMETERS(f32)) {
     run<true>({x, x_stride, columns, {function, interleaved, alpha, limit}}, QUANTIZE_ARGUMENTS, lanes);

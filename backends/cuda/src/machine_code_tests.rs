@@ -17,7 +17,20 @@ const ARCHITECTURES: &[&str] = &["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a
 /// One line a program: its name, and the most registers for each architecture.
 const TABLE: &str = include_str!("resources.txt");
 /// What machine code must have, by source: products, copies past the registers, loads of matrices.
-const INSTRUCTIONS: &[(&str, &[&str])] = &[("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"])];
+const INSTRUCTIONS: &[(&str, &[&str])] = &[
+    ("activation.cu", &["LDG.E.128", "STG.E.128", "MUFU"]),
+    ("activation_quantize.cu", &["SHFL", "STG.E"]),
+    ("copy.cu", &["LDG", "STG"]),
+    ("embedding/l2_normalize.cu", &["SHFL", "MUFU.RSQ"]),
+    ("embedding/look_up.cu", &["LDG", "STG"]),
+    ("embedding/pooling.cu", &["LDG", "STG"]),
+    ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
+    ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
+    ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),
+    ("quantize/quantize.cu", &["SHFL", "STG.E"]),
+    ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
+    ("rope/rope.cu", &["LDG", "STG"]),
+];
 /// What it must not have: loads and stores of local memory, which spills are.
 const SPILLS: &[&str] = &["LDL", "STL"];
 

@@ -1,7 +1,7 @@
 // Teams of threads that share a row: a warp, or a block of 256. What they join is joined in an order that only the team's
 // size knows, so a row has the same bits wherever it stands.
 #pragma once
-#include "prelude.cuh"
+#include "vector.cuh"
 
 constexpr i32 BLOCK = 256;
 constexpr u32 ALL_LANES = 0xffffffffu;
@@ -41,12 +41,7 @@ template <i32 LANES, typename T, typename Join> DEVICE T join_team(T value, Join
 // Four columns from c on of a row, 0 where there is none.
 template <typename T> DEVICE void load_four(f32 (&to)[4], const T* row, i64 c, i64 end, bool in_vectors) {
     if (in_vectors && c + 4 <= end) {
-        struct alignas(4 * sizeof(T)) Four {
-            T elements[4];
-        };
-        const Four four = *reinterpret_cast<const Four*>(row + c);
-#pragma unroll
-        for (i32 i = 0; i < 4; i++) to[i] = widen(four.elements[i]);
+        load<4>(to, row + c);
     } else {
 #pragma unroll
         for (i32 i = 0; i < 4; i++) to[i] = c + i < end ? widen(row[c + i]) : 0.0f;
@@ -56,13 +51,7 @@ template <typename T> DEVICE void load_four(f32 (&to)[4], const T* row, i64 c, i
 // Writes those of four columns that are there, rounded.
 template <typename T> DEVICE void store_four(T* row, const f32 (&from)[4], i64 c, i64 end, bool in_vectors) {
     if (in_vectors && c + 4 <= end) {
-        struct alignas(4 * sizeof(T)) Four {
-            T elements[4];
-        };
-        Four four;
-#pragma unroll
-        for (i32 i = 0; i < 4; i++) four.elements[i] = narrow<T>(from[i]);
-        *reinterpret_cast<Four*>(row + c) = four;
+        store<4>(row + c, from);
     } else {
 #pragma unroll
         for (i32 i = 0; i < 4; i++) {

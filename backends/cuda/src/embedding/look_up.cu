@@ -4,7 +4,7 @@
 #include "prelude.cuh"
 
 constexpr i32 THREADS = 256;
-constexpr i32 INT8 = 1, INT4 = 2, Q4_0 = 3, Q4_1 = 4;
+constexpr i32 INT4 = 2, Q4_0 = 3, Q4_1 = 4;
 
 DEVICE f32 half_number(const u8* at) { return widen(f16{static_cast<u16>(at[0] | at[1] << 8)}); }
 

@@ -2,7 +2,7 @@
 #include "norm/row.cuh"
 #include "quantize/rows.cuh"
 
-KERNEL void __launch_bounds__(BLOCK) norm_quantize(NORM_PARAMETERS, QUANTIZE_PARAMETERS(f32)) {
+KERNEL void __launch_bounds__(BLOCK, BLOCKS) norm_quantize(NORM_PARAMETERS, QUANTIZE_PARAMETERS(f32)) {
     const Integers<f32> integers = QUANTIZE_ARGUMENTS;
     const NormedRow row = NORM_ARGUMENTS;
     if (lanes == BLOCK) {

@@ -14,7 +14,7 @@ struct MemoryRow {
     DEVICE void four(f32 (&y)[4], i64 c, i64 end) const { load_four(y, x, c, end, fours && c % 4 == 0); }
 };
 
-KERNEL void __launch_bounds__(BLOCK) quantize(const X* x, i64 x_outer, i64 x_inner, QUANTIZE_PARAMETERS(X)) {
+KERNEL void __launch_bounds__(BLOCK, BLOCKS) quantize(const X* x, i64 x_outer, i64 x_inner, QUANTIZE_PARAMETERS(X)) {
     const Integers<X> integers = QUANTIZE_ARGUMENTS;
     const MemoryRow row = {x, x_outer, x_inner};
     if (lanes == BLOCK) {
@@ -25,7 +25,7 @@ KERNEL void __launch_bounds__(BLOCK) quantize(const X* x, i64 x_outer, i64 x_inn
 }
 
 // Each block's range of some rows, in two words.
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     quantize_range(const X* x, i64 x_outer, i64 x_inner, const f32* factors, const i32* outliers, u32* ranges, i64 rows,
                    i64 inner, i64 columns, i32 aside) {
     const Prepare prepare = {factors, outliers, aside};

@@ -9,6 +9,9 @@
 // Where scales come from; `Scales` in rows.rs.
 constexpr i32 OWN = 0, GIVEN = 1, FOUND = 2;
 
+// Blocks of a multiprocessor that the compiler has to leave room for: told none, it spills registers to make room for more.
+constexpr i32 BLOCKS = 2;
+
 // What happens to a row before.
 struct Prepare {
     const f32* factors;  // columns are divided by them; null where by none
@@ -19,6 +22,7 @@ struct Prepare {
 
     DEVICE bool is_aside(i64 c) const {
         i32 low = 0, high = aside;
+#pragma unroll 1
         while (low < high) {
             const i32 middle = (low + high) / 2;
             if (outliers[middle] < c) {

@@ -11,8 +11,9 @@ struct Range {
 DEVICE void include(Range& range, f32 y) {
     const u32 bits = __float_as_uint(y);
     const u32 size = bits & 0x7fffffffu;
-    u32& end = bits >> 31 ? range.below : range.above;
-    end = size > end ? size : end;
+    const u32 below = bits >> 31 ? size : 0, above = bits >> 31 ? 0 : size;
+    range.below = below > range.below ? below : range.below;
+    range.above = above > range.above ? above : range.above;
 }
 
 struct Format {
