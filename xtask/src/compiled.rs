@@ -115,10 +115,10 @@ pub(crate) fn pull(workspace: &Workspace, model: &str) -> Result<()> {
     one(workspace, Kind::Program, "halite")?.run(&["pull", model], &[])
 }
 
-/// The step `test`: all but the tests of the wgpu backend, which choose a driver.
+/// The step `test`: all but the tests of the wgpu backend, which choose a driver, and of the CUDA backend, which need a compiler.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut tests = all(workspace, Kind::Test)?;
-    tests.retain(|test| test.package != "halite-wgpu");
+    tests.retain(|test| !["halite-wgpu", "halite-cuda"].contains(&test.package.as_str()));
     every(tests.iter().map(|test| test.run(&[], &[])))
 }
 

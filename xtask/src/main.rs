@@ -8,6 +8,7 @@ mod built;
 mod command;
 mod compiled;
 mod consumer;
+mod cuda;
 mod deny;
 mod files;
 mod fuzz;
@@ -59,6 +60,8 @@ enum Task {
     Setup,
     /// The house checks: file sizes, unfinished code, ignored tests, unsafe code, types that can grow, rooms, links
     Files,
+    /// The CUDA backend's tests: every kernel compiled for every architecture, with the compiler they need; no GPU
+    Cuda,
     /// The licences, sources and bans of every dependency (deny.toml), by cargo-deny
     Deny,
     /// The security advisories of today for every dependency; needs their database from the network
@@ -117,6 +120,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Test { only, .. } => Selection::of(&table, &only)?,
         Task::Setup => Selection::set_up(&table),
         Task::Files => Selection::of(&table, &["files"])?,
+        Task::Cuda => Selection::of(&table, &["cuda"])?,
         Task::Deny => Selection::of(&table, &["deny"])?,
         Task::Advisories => {
             CARGO_DENY.build(&workspace)?;

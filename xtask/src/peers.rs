@@ -77,7 +77,7 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
 }
 
 /// Makes a folder anew unless its mark says that it is whole, and made from this.
-fn piece(folder: &Path, made_from: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn piece(folder: &Path, made_from: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
     let mark = folder.join(MARK);
     if fs::read_to_string(&mark).is_ok_and(|found| found == made_from) {
         eprintln!("    {} is there", folder.display());
@@ -109,7 +109,8 @@ fn fetch(peers: &Path, tokenizer: &Tokenizer, folder: &Path) -> Result<()> {
     fs::remove_file(&path).with_context(|| path.display().to_string())
 }
 
-fn environment(root: &Path, sources: &Path, python: &Path) -> Result<()> {
+/// A virtual environment with what `requirements.txt` of a folder lists.
+pub(crate) fn environment(root: &Path, sources: &Path, python: &Path) -> Result<()> {
     Invocation::new("python3", &["-m", "venv", text(python)?], "install Python 3 with its venv module")
         .run(root)
         .context("`apt-get install python3-venv` on Debian-like systems")?;
@@ -119,7 +120,7 @@ fn environment(root: &Path, sources: &Path, python: &Path) -> Result<()> {
 }
 
 /// The environment's Python.
-fn interpreter(python: &Path, arguments: &[&str]) -> Result<Invocation> {
+pub(crate) fn interpreter(python: &Path, arguments: &[&str]) -> Result<Invocation> {
     let folder = python.join(if cfg!(windows) { "Scripts" } else { "bin" });
     let program = folder.join("python").with_extension(std::env::consts::EXE_EXTENSION);
     Ok(Invocation::at(
@@ -144,7 +145,7 @@ fn scripts(sources: &Path) -> Result<Vec<String>> {
 }
 
 /// SHA-256 of a file, in lower-case hexadecimal.
-fn digest(path: &Path) -> Result<String> {
+pub(crate) fn digest(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }

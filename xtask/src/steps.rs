@@ -6,7 +6,8 @@ use crate::built::{CARGO_DENY, CARGO_SEMVER_CHECKS};
 use crate::command::Invocation;
 use crate::runner::{Step, Work};
 use crate::{
-    compiled, consumer, deny, files, installed, package, peers, requirements, rust_version, semver, vulkan,
+    compiled, consumer, cuda, deny, files, installed, package, peers, requirements, rust_version, semver,
+    vulkan,
 };
 
 /// The name that `halite pull` knows the model of the golden tests by.
@@ -19,6 +20,7 @@ pub(crate) const PUBLISHED: &[&str] = &[
     "halite-cpu",
     "halite-wgpu",
     "halite-ptx",
+    "halite-cuda",
     "halite",
     "halite-engine",
     "halite-server",
@@ -98,6 +100,13 @@ pub(crate) fn table() -> Vec<Step> {
             work: Work::Function(vulkan::drivers),
         },
         Step {
+            name: "cuda-compiler",
+            proves: "NVIDIA's compiler is there, as Python packages",
+            needs: &["tools"],
+            set_up: true,
+            work: Work::Function(cuda::compiler),
+        },
+        Step {
             name: "test",
             proves: "unit, parity, property and golden tests",
             needs: &["model", "peers", "vulkan-drivers"],
@@ -110,6 +119,14 @@ pub(crate) fn table() -> Vec<Step> {
             needs: &["build", "vulkan-drivers"],
             set_up: false,
             work: Work::Function(vulkan::test),
+        },
+        Step {
+            name: "cuda",
+            proves: "every CUDA kernel compiles for every architecture, with the instructions and within the registers \
+                     it should have; what stands on the driver, without one",
+            needs: &["build", "cuda-compiler"],
+            set_up: false,
+            work: Work::Function(cuda::test),
         },
         Step {
             name: "report",

@@ -11,11 +11,13 @@ mod args;
 mod scaling;
 mod spec;
 mod step;
+mod turns;
 
 pub use args::{Direction, RopeArgs, RopeWriteArgs};
 pub use scaling::{RopeScaling, Yarn, YarnBounds};
 pub use spec::{MAX_AXES, MAX_ROTARY_DIM, RopeSpec, RopeStyle};
 pub use step::{CosSin, PositionLimits, Positions};
+pub use turns::Turns;
 
 use crate::{Checked, Support, cache::KvCacheOps, check::Check};
 use halite_hal::Result;

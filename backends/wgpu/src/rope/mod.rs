@@ -1,7 +1,5 @@
 //! Rotary position embedding, in place and on the way to the cache.
 
-mod turns;
-
 use crate::{
     cache::write::{Place, ROW},
     device::Wgpu,
@@ -16,10 +14,9 @@ use halite_kernels::{
     Checked, Support,
     rope::{
         CosSin, Direction, PositionLimits, Positions, Rope, RopeArgs, RopePlan, RopeSpec, RopeStyle,
-        RopeWriteArgs,
+        RopeWriteArgs, Turns,
     },
 };
-use turns::Turns;
 
 static ROPE: Shader = Shader { name: "rope", source: &[TURN, include_str!("rope.wgsl")] };
 static WRITE: Shader = Shader { name: "rope", source: &[TURN, ROW, include_str!("write.wgsl")] };

@@ -4,7 +4,7 @@
 //! position's turn. So a token takes a few products a pair instead of a sine and a cosine, and what it gets depends on
 //! its position alone, whatever step it comes in.
 
-use halite_kernels::rope::RopeSpec;
+use super::RopeSpec;
 use std::collections::HashMap;
 
 /// Positions below this, and its multiples, are kept.
@@ -15,8 +15,9 @@ const KEPT: usize = 1 << 20;
 /// The cosine and the sine of each pair at one position.
 type Turn = Box<[[f64; 2]]>;
 
+/// Makes a step's tables on the host, for backends whose devices have no f64 to speak of.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub struct Turns {
     frequencies: Vec<f64>,
     /// The axis of each pair; none where there is one.
     pair_axes: Vec<usize>,
@@ -27,7 +28,8 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub(super) fn new(spec: &RopeSpec) -> Self {
+    /// Of a specification whose check has passed.
+    pub fn new(spec: &RopeSpec) -> Self {
         Turns {
             frequencies: spec.frequencies(),
             pair_axes: spec.pair_axes.clone(),
@@ -38,8 +40,8 @@ impl Turns {
     }
 
     /// `[tokens, 2, pairs]`, cosines and then sines, of positions `[axes, tokens]`.
-    pub(super) fn tables(&mut self, positions: &[u32]) -> Vec<f32> {
-        let (tokens, pairs) = (positions.len() / self.axes, self.frequencies.len());
+    pub fn tables(&mut self, positions: &[u32]) -> Vec<f32> {
+        let (tokens, pairs) = (positions.len() / self.axes.max(1), self.frequencies.len());
         let mut table = vec![0.0; tokens * 2 * pairs];
         for (token, cos_sin) in table.chunks_exact_mut(2 * pairs).enumerate() {
             let (cos, sin) = cos_sin.split_at_mut(pairs);
@@ -81,7 +83,7 @@ fn parts(position: u32) -> [u32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halite_kernels::rope::RopeStyle;
+    use crate::rope::RopeStyle;
 
     #[test]
     fn products_of_turns_are_the_turns_of_positions() {

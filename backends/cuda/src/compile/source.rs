@@ -1,0 +1,72 @@
+//! Sources of kernels: part of this crate, with the headers that they include.
+
+/// A file of CUDA C++, as it lies in this crate.
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Source {
+    /// Its path below `src`, which compilers' messages name.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+impl Source {
+    /// A file of CUDA C++ that is not of this crate; it may include the crate's headers.
+    pub const fn new(file: &'static str, text: &'static str) -> Self {
+        Source { file, text }
+    }
+}
+
+/// What sources may include, by the name that stands in the quotes.
+const HEADERS: &[Source] = &[
+    Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
+    Source::new("functions.cuh", include_str!("../functions.cuh")),
+    Source::new("norm/row.cuh", include_str!("../norm/row.cuh")),
+    Source::new("prelude.cuh", include_str!("../prelude.cuh")),
+    Source::new("quantize/rows.cuh", include_str!("../quantize/rows.cuh")),
+    Source::new("quantize/steps.cuh", include_str!("../quantize/steps.cuh")),
+    Source::new("rope/turn.cuh", include_str!("../rope/turn.cuh")),
+    Source::new("team.cuh", include_str!("../team.cuh")),
+    Source::new("vector.cuh", include_str!("../vector.cuh")),
+];
+
+/// The headers that a text includes, theirs too, each once; `Err` names one that does not exist.
+pub(super) fn headers(text: &str) -> Result<Vec<&'static Source>, String> {
+    let mut found: Vec<&'static Source> = Vec::new();
+    let mut open = included(text);
+    while let Some(name) = open.pop() {
+        if found.iter().any(|header| header.file == name) {
+            continue;
+        }
+        let header = HEADERS.iter().find(|header| header.file == name).ok_or(name)?;
+        found.push(header);
+        open.extend(included(header.text));
+    }
+    found.sort_by_key(|header| header.file);
+    Ok(found)
+}
+
+fn included(text: &str) -> Vec<String> {
+    let name = |line: &str| Some(line.trim().strip_prefix("#include \"")?.strip_suffix('"')?.to_owned());
+    text.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_found_by_what_includes_them() {
+        assert!(headers("int x;").unwrap().is_empty());
+        let twice = headers("#include \"prelude.cuh\"\n  #include \"prelude.cuh\"\n").unwrap();
+        assert_eq!(twice.iter().map(|header| header.file).collect::<Vec<_>>(), ["prelude.cuh"]);
+        assert_eq!(headers("#include \"gone.cuh\"").unwrap_err(), "gone.cuh");
+    }
+
+    #[test]
+    fn every_header_finds_its_own() {
+        for header in HEADERS {
+            headers(header.text).unwrap();
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Every program compiles for every architecture without a warning, has the instructions that it was written for, and stays
+//! within the registers of `resources.txt` without a byte of spills.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    compile::{Architecture, Output, Program, compile, for_all, nvrtc_version},
+    programs, testing,
+};
+
+const ARCHITECTURES: &[&str] = &["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"];
+/// One line a program: its name, and the most registers for each architecture.
+const TABLE: &str = include_str!("resources.txt");
+/// What machine code must have, by source: products, copies past the registers, loads of matrices.
+const INSTRUCTIONS: &[(&str, &[&str])] = &[
+    ("activation.cu", &["LDG.E.128", "STG.E.128", "MUFU"]),
+    ("activation_quantize.cu", &["SHFL", "STG.E"]),
+    ("collectives/reduce.cu", &["LDG", "STG"]),
+    ("copy.cu", &["LDG", "STG"]),
+    ("embedding/l2_normalize.cu", &["SHFL", "MUFU.RSQ"]),
+    ("embedding/look_up.cu", &["LDG", "STG"]),
+    ("embedding/pooling.cu", &["LDG", "STG"]),
+    ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
+    ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
+    ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),
+    ("quantize/quantize.cu", &["SHFL", "STG.E"]),
+    ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
+    ("rope/rope.cu", &["LDG", "STG"]),
+];
+/// What it must not have: loads and stores of local memory, which spills are.
+const SPILLS: &[&str] = &["LDL", "STL"];
+
+/// The program that takes machine code apart: it comes with the wheel beside NVRTC's, or with the toolkit.
+fn cuobjdump() -> Option<PathBuf> {
+    let beside_libraries = env::var_os("LD_LIBRARY_PATH")
+        .into_iter()
+        .flat_map(|paths| env::split_paths(&paths).map(|path| path.join("../bin")).collect::<Vec<_>>());
+    let on_path =
+        env::var_os("PATH").into_iter().flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
+    beside_libraries.chain(on_path).map(|folder| folder.join("cuobjdump")).find(|program| program.is_file())
+}
+
+fn dumped(cuobjdump: &Path, option: &str, file: &Path) -> String {
+    let mut command = Command::new(cuobjdump);
+    command.arg(option).arg(file);
+    // It starts nvdisasm, which lies beside it.
+    let folders = cuobjdump.parent().map(Path::to_owned).into_iter();
+    let paths = env::var_os("PATH").unwrap_or_default();
+    command.env("PATH", env::join_paths(folders.chain(env::split_paths(&paths))).unwrap());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The number after `key:` in a line such as `REG:122 STACK:0 SHARED:0`.
+fn number(usage: &str, key: &str) -> u32 {
+    let word = usage.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':'));
+    word.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {key} in {usage}"))
+}
+
+/// Registers of a program's kernel, and what is wrong with its machine code.
+fn inspect(program: &Program, architecture: &str, cuobjdump: &Path, folder: &Path) -> (u32, Vec<String>) {
+    let made = match compile(program, architecture.parse::<Architecture>().unwrap(), Output::Cubin) {
+        Ok(made) => made,
+        Err(error) => return (0, vec![error.to_string()]),
+    };
+    let mut wrong = Vec::new();
+    if !made.log.is_empty() {
+        wrong.push(format!("{program} for {architecture}: {}", made.log));
+    }
+    let name: String = program.to_string().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let file = folder.join(format!("{name}-{architecture}.cubin"));
+    fs::write(&file, made.code).unwrap();
+    let usage = dumped(cuobjdump, "--dump-resource-usage", &file);
+    let kernels: Vec<&str> = usage.lines().filter(|line| line.contains("REG:")).collect();
+    assert!(!kernels.is_empty(), "no kernel: {usage}");
+    let registers = kernels.iter().map(|kernel| number(kernel, "REG")).max().unwrap();
+    if kernels.iter().any(|kernel| number(kernel, "STACK") > 0 || number(kernel, "LOCAL") > 0) {
+        wrong.push(format!("{program} for {architecture} has local memory: {}", kernels.join("; ")));
+    }
+    let code = dumped(cuobjdump, "-sass", &file);
+    // `/*0a30*/  @!P0 LDGSTS.E.BYPASS.128 [R5], [R2.64] ;`: the opcode is the word that begins with it.
+    let has = |opcode: &str| {
+        let is = |word: &str| {
+            word.strip_prefix(opcode).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        code.lines().any(|line| line.split_whitespace().any(is))
+    };
+    let file = program.source().file;
+    let row = INSTRUCTIONS.iter().find(|(source, _)| *source == file);
+    let wanted = row.unwrap_or_else(|| panic!("{file} has no row of instructions that it must have")).1;
+    for opcode in wanted.iter().filter(|opcode| !has(opcode)) {
+        wrong.push(format!("{program} for {architecture} has no {opcode}"));
+    }
+    for opcode in SPILLS.iter().filter(|opcode| has(opcode)) {
+        wrong.push(format!("{program} for {architecture} has {opcode}"));
+    }
+    (registers, wrong)
+}
+
+fn table(text: &str) -> BTreeMap<String, Vec<u32>> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let row = |line: &str| {
+        let (program, numbers) = line.split_once(" | ").expect(line);
+        (program.to_owned(), numbers.split_whitespace().map(|number| number.parse().expect(line)).collect())
+    };
+    lines.map(row).collect()
+}
+
+#[test]
+fn every_program_compiles_for_every_architecture_and_stays_within_the_table() {
+    if !testing::nvrtc("machine code") {
+        return;
+    }
+    let version = nvrtc_version().unwrap();
+    let cuobjdump =
+        cuobjdump().expect("cuobjdump lies beside NVRTC (`cargo xtask cuda` brings it) or on the path");
+    let folder = tempfile::tempdir().unwrap();
+    let programs = programs();
+    let inspected = for_all(&programs, |program| {
+        ARCHITECTURES.iter().map(|name| inspect(program, name, &cuobjdump, folder.path())).collect::<Vec<_>>()
+    });
+    let (known, mut found, mut wrong) = (table(TABLE), String::new(), Vec::new());
+    for (program, architectures) in programs.iter().zip(&inspected) {
+        let name = program.to_string();
+        let registers: Vec<u32> = architectures.iter().map(|(registers, _)| *registers).collect();
+        let numbers: Vec<String> = registers.iter().map(ToString::to_string).collect();
+        found.push_str(&format!("{name} | {}\n", numbers.join(" ")));
+        wrong.extend(architectures.iter().flat_map(|(_, wrong)| wrong.clone()));
+        match known.get(&name) {
+            None => wrong.push(format!("{name} is not in resources.txt")),
+            Some(limits) => {
+                let over = |(limit, got): (&u32, &u32)| got > limit;
+                if limits.len() != registers.len() || limits.iter().zip(&registers).any(over) {
+                    wrong
+                        .push(format!("{name}: registers {registers:?}, beyond {limits:?} of resources.txt"));
+                }
+            }
+        }
+    }
+    let names: Vec<String> = programs.iter().map(ToString::to_string).collect();
+    wrong.extend(
+        known
+            .keys()
+            .filter(|name| !names.contains(name))
+            .map(|name| format!("{name} is no program any more")),
+    );
+    assert!(
+        wrong.is_empty(),
+        "NVRTC {version}:\n{}\n\nthe table as it would be, for {ARCHITECTURES:?}:\n{found}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_spill_is_found() {
+    use crate::compile::Source;
+
+    static SPILLING: Source = Source::new(
+        "linear/int8.cu",
+        "#include \"prelude.cuh\"\n\
+         KERNEL void f(const i32* x, i32* y) {\n\
+             i32 stack[64] = {};\n\
+             i32 at = x[0] & 63;\n\
+             for (i32 j = 0; j < y[0]; j++) { stack[at] += j; at = (at + stack[x[j] & 63]) & 63; }\n\
+             y[1] = at;\n\
+         }\n",
+    );
+    if !testing::nvrtc("spills") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_, wrong) = inspect(&Program::new(&SPILLING), "sm_80", &cuobjdump().unwrap(), folder.path());
+    for part in ["has local memory", "has LDL", "has STL", "has no IMMA", "has no LDGSTS", "has no LDSM"] {
+        assert!(wrong.iter().any(|text| text.contains(part)), "{part}: {wrong:?}");
+    }
+}

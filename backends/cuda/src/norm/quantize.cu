@@ -1,0 +1,13 @@
+// Normed rows to integers, a team a row.
+#include "norm/row.cuh"
+#include "quantize/rows.cuh"
+
+KERNEL void __launch_bounds__(BLOCK, BLOCKS) norm_quantize(NORM_PARAMETERS, QUANTIZE_PARAMETERS(f32)) {
+    const Integers<f32> integers = QUANTIZE_ARGUMENTS;
+    const NormedRow row = NORM_ARGUMENTS;
+    if (lanes == BLOCK) {
+        integers.run<BLOCK>(row);
+    } else {
+        integers.run<32>(row);
+    }
+}

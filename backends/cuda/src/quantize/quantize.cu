@@ -1,0 +1,43 @@
+// Rows in memory to integers, and the range of all of them.
+#include "quantize/rows.cuh"
+
+struct MemoryRow {
+    const X* x;
+    i64 outer, inner;
+    bool fours = false;
+
+    template <i32 LANES> DEVICE void open(i64 o, i64 i, i32) {
+        x += o * outer + i * inner;
+        fours = has_fours(x);
+    }
+
+    DEVICE void four(f32 (&y)[4], i64 c, i64 end) const { load_four(y, x, c, end, fours && c % 4 == 0); }
+};
+
+KERNEL void __launch_bounds__(BLOCK, BLOCKS) quantize(const X* x, i64 x_outer, i64 x_inner, QUANTIZE_PARAMETERS(X)) {
+    const Integers<X> integers = QUANTIZE_ARGUMENTS;
+    const MemoryRow row = {x, x_outer, x_inner};
+    if (lanes == BLOCK) {
+        integers.run<BLOCK>(row);
+    } else {
+        integers.run<32>(row);
+    }
+}
+
+// Each block's range of some rows, in two words.
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
+    quantize_range(const X* x, i64 x_outer, i64 x_inner, const f32* factors, const i32* outliers, u32* ranges, i64 rows,
+                   i64 inner, i64 columns, i32 aside) {
+    const Prepare prepare = {factors, outliers, aside};
+    Range all = {0, 0};
+    for (i64 number = blockIdx.x; number < rows; number += gridDim.x) {
+        MemoryRow row = {x, x_outer, x_inner};
+        row.open<BLOCK>(number / inner, number % inner, threadIdx.x);
+        const Range range = range_of<BLOCK>(row, prepare, 0, columns, threadIdx.x);
+        all = {Most{}(all.below, range.below), Most{}(all.above, range.above)};
+    }
+    if (threadIdx.x == 0) {
+        ranges[2 * blockIdx.x] = all.below;
+        ranges[2 * blockIdx.x + 1] = all.above;
+    }
+}

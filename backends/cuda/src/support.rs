@@ -1,0 +1,32 @@
+//! What this backend says of specifications that it does not run.
+
+use std::fmt::Debug;
+
+use halite_hal::{DType, Error};
+use halite_kernels::Support;
+
+use crate::device::NAME;
+
+/// The answer of a kernel that takes every floating-point type, and nothing else.
+pub(crate) fn float_only(dtype: DType) -> Support {
+    if dtype.is_float() {
+        Support::Native
+    } else {
+        Support::No(format!("{dtype} is not a floating-point type"))
+    }
+}
+
+/// The answer of a family that has no kernels yet.
+pub(crate) fn not_yet(what: &str) -> Support {
+    Support::No(format!("{what} is not implemented on CUDA yet"))
+}
+
+/// The error of a form that the contract has and this backend does not.
+pub(crate) fn unsupported(operator: &'static str, form: &str, spec: &dyn Debug) -> Error {
+    Error::Unsupported {
+        operator,
+        backend: NAME.to_owned(),
+        reason: format!("{form} is not implemented on CUDA yet"),
+        spec: format!("{spec:?}"),
+    }
+}
