@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::command::Invocation;
+use crate::cuda;
 use crate::runner::every;
 use crate::workspace::{Workspace, text};
 
@@ -118,7 +119,7 @@ pub(crate) fn pull(workspace: &Workspace, model: &str) -> Result<()> {
 /// The step `test`: all but the tests of the wgpu backend, which choose a driver, and of the CUDA backend, which need a compiler.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut tests = all(workspace, Kind::Test)?;
-    tests.retain(|test| !["halite-wgpu", "halite-cuda"].contains(&test.package.as_str()));
+    tests.retain(|test| test.package != "halite-wgpu" && !cuda::is_one(test));
     every(tests.iter().map(|test| test.run(&[], &[])))
 }
 

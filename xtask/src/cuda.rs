@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::compiled::{self, Kind};
+use crate::compiled::{self, Executable, Kind};
 use crate::peers::{digest, environment, interpreter, piece};
 use crate::runner::every;
 use crate::workspace::{Workspace, text};
 
-/// The package that is tested, and the folder with the list of what its tests need.
-const PACKAGE: &str = "halite-cuda";
+/// The folder with the list of what the tests need.
 const REQUIREMENTS: &str = "backends/cuda/tests";
 /// Tells the loader of libraries where NVRTC lies; the tests look for its tools beside it.
 const LIBRARY_PATH: &str = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
@@ -32,10 +31,15 @@ pub(crate) fn compiler(workspace: &Workspace) -> Result<()> {
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let libraries = libraries(workspace)?;
     let mut tests = compiled::all(workspace, Kind::Test)?;
-    tests.retain(|test| test.package == PACKAGE);
+    tests.retain(is_one);
     // With CI=true, nothing passes for want of a compiler.
     let environment = [(LIBRARY_PATH, libraries.as_str()), ("CI", "true")];
     every(tests.iter().map(|test| test.run(&[], &environment)))
+}
+
+/// Whether tests need the compiler: those of the backend, and of what the program does with it.
+pub(crate) fn is_one(tests: &Executable) -> bool {
+    tests.package == "halite-cuda" || tests.package == "halite-server" && tests.name == "cuda"
 }
 
 /// The folder of NVRTC's library, with what stood in the library path before.

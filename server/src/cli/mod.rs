@@ -10,6 +10,8 @@ pub(crate) use device::{Device, DeviceArgs, PLANNED, TierChoice};
 pub(crate) use model::{CacheArgs, LoadArgs, at_least_one};
 pub(crate) use sampling::SamplingArgs;
 
+#[cfg(feature = "cuda")]
+use crate::commands::kernels;
 use crate::commands::{bench, chat, devices, inspect, perplexity, pull, run, serve, tokenize};
 use crate::progress::Progress;
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     Eval(EvalArgs),
     Tokenize(tokenize::TokenizeArgs),
+    #[cfg(feature = "cuda")]
+    Kernels(KernelsArgs),
 }
 
 /// Measure how fast a model runs here
@@ -84,6 +88,20 @@ enum EvalCommand {
     Perplexity(perplexity::PerplexityArgs),
 }
 
+/// Compile kernels beforehand
+#[cfg(feature = "cuda")]
+#[derive(Debug, Args)]
+pub(crate) struct KernelsArgs {
+    #[command(subcommand)]
+    what: KernelsCommand,
+}
+
+#[cfg(feature = "cuda")]
+#[derive(Debug, Subcommand)]
+enum KernelsCommand {
+    Precompile(kernels::PrecompileArgs),
+}
+
 impl Command {
     /// How much is logged without any `-v`: a server has nobody else to tell what it does.
     pub(crate) fn verbosity(&self) -> u8 {
@@ -102,6 +120,10 @@ impl Command {
             Self::Bench(BenchArgs { what: BenchCommand::Model(args) }) => bench::execute(&args, progress)?,
             Self::Eval(EvalArgs { what: EvalCommand::Perplexity(args) }) => {
                 perplexity::execute(&args, progress)?
+            }
+            #[cfg(feature = "cuda")]
+            Self::Kernels(KernelsArgs { what: KernelsCommand::Precompile(args) }) => {
+                kernels::execute(&args, progress)?
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -4,6 +4,8 @@ pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod devices;
 pub(crate) mod inspect;
+#[cfg(feature = "cuda")]
+pub(crate) mod kernels;
 pub(crate) mod perplexity;
 pub(crate) mod prompt_text;
 pub(crate) mod pull;
