@@ -91,4 +91,4 @@ pub mod beyond_i32 {
 
 pub use case::{Failure, Fault, Group, Shown, Verdict};
 pub use report::{GroupReport, Report, Worst};
-pub use run::{CASE_VARIABLE, Test, groups, repeat, run_test, run_test_if_able, suite};
+pub use run::{CASE_VARIABLE, Test, groups, repeat, run_test, run_test_if_able, run_test_of_begun, suite};
