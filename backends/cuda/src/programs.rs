@@ -7,6 +7,7 @@ pub fn programs() -> Vec<Program> {
     [
         crate::activation::programs(),
         crate::cache::programs(),
+        crate::collectives::programs(),
         crate::copy::programs(),
         crate::embedding::programs(),
         crate::linear::programs(),
