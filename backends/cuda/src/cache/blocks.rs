@@ -35,7 +35,13 @@ pub(super) fn transfer(
 }
 
 /// Blocks from layer to layer, runs of neighbours at once.
-fn copy(stream: &mut CudaStream, spec: &KvSpec, from: &Layer, to: &Layer, pairs: &[(u32, u32)]) -> Result<()> {
+fn copy(
+    stream: &mut CudaStream,
+    spec: &KvSpec,
+    from: &Layer,
+    to: &Layer,
+    pairs: &[(u32, u32)],
+) -> Result<()> {
     let records = from.records(spec).into_iter().zip(to.records(spec));
     for ((source, bytes), (target, _)) in records {
         for run in pairs.chunk_by(|a, b| a.0 + 1 == b.0 && a.1 + 1 == b.1) {
