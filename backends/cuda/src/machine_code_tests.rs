@@ -20,6 +20,7 @@ const TABLE: &str = include_str!("resources.txt");
 const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("activation.cu", &["LDG.E.128", "STG.E.128", "MUFU"]),
     ("activation_quantize.cu", &["SHFL", "STG.E"]),
+    ("cache/write.cu", &["LDG", "STG", "SHFL"]),
     ("collectives/reduce.cu", &["LDG", "STG"]),
     ("copy.cu", &["LDG", "STG"]),
     ("embedding/l2_normalize.cu", &["SHFL", "MUFU.RSQ"]),
@@ -31,6 +32,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("quantize/quantize.cu", &["SHFL", "STG.E"]),
     ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
     ("rope/rope.cu", &["LDG", "STG"]),
+    ("rope/write.cu", &["LDG", "STG", "SHFL"]),
 ];
 /// What it must not have: loads and stores of local memory, which spills are.
 const SPILLS: &[&str] = &["LDL", "STL"];

@@ -20,6 +20,7 @@ impl Source {
 /// What sources may include, by the name that stands in the quotes.
 const HEADERS: &[Source] = &[
     Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
+    Source::new("cache/row.cuh", include_str!("../cache/row.cuh")),
     Source::new("functions.cuh", include_str!("../functions.cuh")),
     Source::new("norm/row.cuh", include_str!("../norm/row.cuh")),
     Source::new("prelude.cuh", include_str!("../prelude.cuh")),

@@ -10,6 +10,7 @@ use halite_kernels::{
 };
 
 use crate::{
+    cache::write::{Place, ROWS},
     compile::{Program, Source},
     device::Cuda,
     launch::Launch,
@@ -19,6 +20,7 @@ use crate::{
 };
 
 static SOURCE: Source = Source::new("rope/rope.cu", include_str!("rope.cu"));
+static WRITE: Source = Source::new("rope/write.cu", include_str!("write.cu"));
 
 /// Threads of a block.
 const THREADS: usize = 256;
@@ -27,9 +29,14 @@ fn base(dtype: DType) -> Launch {
     Launch::new("rope", &SOURCE, "rope").element("X", dtype)
 }
 
+fn write_base() -> Launch {
+    Launch::new("rope", &WRITE, "rope_cache_write")
+}
+
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    [DType::F32, DType::F16, DType::Bf16].map(|dtype| base(dtype).program()).into()
+    let heads = [DType::F32, DType::F16, DType::Bf16].map(|dtype| base(dtype).program());
+    heads.into_iter().chain([write_base().program()]).collect()
 }
 
 /// A step's cosines and sines: one a token and pair, shared by all heads and layers.
@@ -126,7 +133,23 @@ impl Rope for Cuda {
         stream.launch(launch.grid([rows.count().div_ceil(THREADS / lanes), 1, 1]))
     }
 
-    fn rope_cache_write(&self, _: &mut CudaStream, args: Checked<RopeWriteArgs<'_, Self>>) -> Result<()> {
-        match *args.cache {}
+    fn rope_cache_write(
+        &self,
+        stream: &mut CudaStream,
+        args: Checked<RopeWriteArgs<'_, Self>>,
+    ) -> Result<()> {
+        let &RopeWriteArgs { plan, q, slots, cache, layer, k, v } = &*args;
+        let queries = Rows::of(q);
+        let launch = Place { slots, cache, layer, k, v }
+            .describe(write_base())
+            .tensor("q", q)
+            .size("q's stride", queries.outer_stride)
+            .size("q's stride", queries.inner_stride)
+            .size("heads", queries.inner)
+            .tensor("cosines and sines", &plan.cos_sin)
+            .size("pairs", plan.pairs())
+            .int((plan.spec.style == RopeStyle::Interleaved).into());
+        let rows = plan.tokens * (queries.inner + 2 * Rows::of(k).inner);
+        stream.launch(launch.grid([rows.div_ceil(ROWS), 1, 1]))
     }
 }

@@ -1,0 +1,152 @@
+//! Whole blocks: copied, swapped between caches, exported and imported in the canonical layout.
+//!
+//! Copies are the driver's: no kernel reads what was never written.
+
+use std::collections::{HashMap, HashSet};
+
+use halite_hal::{Device, Result};
+
+use super::{CudaKvCache, layer::Layer};
+use crate::{
+    device::Cuda,
+    memory::CudaBuffer,
+    stream::{CudaPending, CudaStream},
+};
+use halite_kernels::cache::KvSpec;
+
+/// Copies blocks as if all reads came before all writes. Blocks that one pair reads and another writes, where both caches
+/// are one, go by way of other memory.
+pub(super) fn transfer(
+    device: &Cuda,
+    stream: &mut CudaStream,
+    from: &CudaKvCache,
+    to: &CudaKvCache,
+    pairs: &[(u32, u32)],
+) -> Result<()> {
+    let steps = Steps::of(pairs, from.same(to));
+    let spec = &from.spec;
+    let between = Layer::alloc(device, spec, steps.aside.len())?;
+    for (source, target) in from.layers.iter().zip(to.layers.iter()) {
+        copy(stream, spec, source, &between, &steps.aside)?;
+        copy(stream, spec, source, target, &steps.direct)?;
+        copy(stream, spec, &between, target, &steps.back)?;
+    }
+    Ok(())
+}
+
+/// Blocks from layer to layer, runs of neighbours at once.
+fn copy(
+    stream: &mut CudaStream,
+    spec: &KvSpec,
+    from: &Layer,
+    to: &Layer,
+    pairs: &[(u32, u32)],
+) -> Result<()> {
+    let records = from.records(spec).into_iter().zip(to.records(spec));
+    for ((source, bytes), (target, _)) in records {
+        for run in pairs.chunk_by(|a, b| a.0 + 1 == b.0 && a.1 + 1 == b.1) {
+            let Some(&(first, place)) = run.first() else { continue };
+            let (at, from) = (u64::from(place) * bytes, u64::from(first) * bytes);
+            stream.copy_bytes((target, at), (source, from), run.len() as u64 * bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// How pairs are copied: first blocks that are written too, out of the way; then whatever stands still; then the former.
+#[derive(Debug, Default, PartialEq)]
+struct Steps {
+    /// From a block to a place aside.
+    aside: Vec<(u32, u32)>,
+    /// From block to block.
+    direct: Vec<(u32, u32)>,
+    /// From a place aside to a block.
+    back: Vec<(u32, u32)>,
+}
+
+impl Steps {
+    fn of(pairs: &[(u32, u32)], within_one: bool) -> Self {
+        if !within_one {
+            return Steps { direct: pairs.to_vec(), ..Steps::default() };
+        }
+        let moving = || pairs.iter().copied().filter(|(from, to)| from != to);
+        let written: HashSet<u32> = moving().map(|(_, to)| to).collect();
+        let (mut steps, mut places) = (Steps::default(), HashMap::new());
+        for (from, to) in moving() {
+            if !written.contains(&from) {
+                steps.direct.push((from, to));
+                continue;
+            }
+            let place = *places.entry(from).or_insert_with(|| {
+                let place = steps.aside.len() as u32;
+                steps.aside.push((from, place));
+                place
+            });
+            steps.back.push((place, to));
+        }
+        steps
+    }
+}
+
+/// Starts reading blocks back in the canonical layout.
+pub(super) fn export(
+    device: &Cuda,
+    stream: &mut CudaStream,
+    cache: &CudaKvCache,
+    blocks: &[u32],
+) -> Result<CudaPending> {
+    let len = cache.spec.cache_bytes(blocks.len())?;
+    let canonical = device.alloc(len)?;
+    each(cache, blocks, |record, at, place, bytes| {
+        stream.copy_bytes((&canonical, place), (record, at), bytes)
+    })?;
+    stream.read(&canonical, 0, len)
+}
+
+/// Writes blocks from the canonical layout.
+pub(super) fn import(
+    device: &Cuda,
+    stream: &mut CudaStream,
+    cache: &CudaKvCache,
+    blocks: &[u32],
+    bytes: &[u8],
+) -> Result<()> {
+    let canonical = device.alloc(bytes.len() as u64)?;
+    stream.stage(&canonical, 0, bytes)?;
+    each(cache, blocks, |record, at, place, bytes| {
+        stream.copy_bytes((record, at), (&canonical, place), bytes)
+    })
+}
+
+/// Every record of blocks: memory and byte, the byte of the canonical layout, and how many.
+fn each(
+    cache: &CudaKvCache,
+    blocks: &[u32],
+    mut copy: impl FnMut(&CudaBuffer, u64, u64, u64) -> Result<()>,
+) -> Result<()> {
+    let mut place = 0;
+    for &block in blocks {
+        for layer in cache.layers.iter() {
+            for (record, bytes) in layer.records(&cache.spec) {
+                copy(record, u64::from(block) * bytes, place, bytes)?;
+                place += bytes;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blocks_that_are_read_and_written_go_aside() {
+        let pairs = [(0, 1), (1, 0), (2, 3), (3, 4), (3, 5), (6, 6)];
+        let steps = Steps::of(&pairs, true);
+        assert_eq!(steps.aside, [(0, 0), (1, 1), (3, 2)]);
+        assert_eq!(steps.direct, [(2, 3)]);
+        assert_eq!(steps.back, [(0, 1), (1, 0), (2, 4), (2, 5)]);
+        assert_eq!(Steps::of(&pairs, false).direct, pairs, "two caches have no block in common");
+    }
+}

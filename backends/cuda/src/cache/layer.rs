@@ -1,0 +1,51 @@
+//! The memory of one layer, and the records that its blocks have there.
+
+use halite_hal::{Device, Result};
+use halite_kernels::cache::KvSpec;
+
+use crate::{device::Cuda, memory::CudaBuffer};
+
+/// Keys `[blocks, block_size, kv_heads, head_dim]`, values likewise, and scales `[blocks, block_size, kv_heads]` of each where
+/// the format has some: rows in the order of slots, as the canonical layout has them, so that whole blocks go out and in as
+/// they are. What a cache does not have is of no bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) keys: CudaBuffer,
+    pub(crate) values: CudaBuffer,
+    pub(crate) key_scales: CudaBuffer,
+    pub(crate) value_scales: CudaBuffer,
+}
+
+/// Records and the bytes of one block's, in the order of the canonical layout.
+pub(super) type Records<'a> = [(&'a CudaBuffer, u64); 4];
+
+impl Layer {
+    /// Allocates a layer of so many blocks; the spec's sizes do not overflow.
+    pub(super) fn alloc(device: &Cuda, spec: &KvSpec, blocks: usize) -> Result<Self> {
+        let [keys, key_scales, values, value_scales] = bytes(spec).map(|block| block * blocks as u64);
+        Ok(Layer {
+            keys: device.alloc(keys)?,
+            values: device.alloc(values)?,
+            key_scales: device.alloc(key_scales)?,
+            value_scales: device.alloc(value_scales)?,
+        })
+    }
+
+    /// All kinds of records.
+    pub(super) fn records(&self, spec: &KvSpec) -> Records<'_> {
+        let [keys, key_scales, values, value_scales] = bytes(spec);
+        [
+            (&self.keys, keys),
+            (&self.key_scales, key_scales),
+            (&self.values, values),
+            (&self.value_scales, value_scales),
+        ]
+    }
+}
+
+/// Bytes of a block's keys, their scales, its values and theirs, in one layer.
+fn bytes(spec: &KvSpec) -> [u64; 4] {
+    let rows = (spec.block_size * spec.kv_heads) as u64;
+    let (element, scale) = (spec.format.element().size(), spec.format.scale_bytes());
+    [spec.head_dim * element, scale, spec.stored_value_dim() * element, scale].map(|row| rows * row as u64)
+}
