@@ -25,11 +25,13 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("embedding/look_up.cu", &["LDG", "STG"]),
     ("embedding/pooling.cu", &["LDG", "STG"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
+    ("logits/logits.cu", &["LDG", "STG"]),
     ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
     ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),
     ("quantize/quantize.cu", &["SHFL", "STG.E"]),
     ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
     ("rope/rope.cu", &["LDG", "STG"]),
+    ("top_k.cu", &["ATOMS", "LDS.64", "BAR"]),
 ];
 /// What it must not have: loads and stores of local memory, which spills are.
 const SPILLS: &[&str] = &["LDL", "STL"];

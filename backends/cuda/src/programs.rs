@@ -9,9 +9,11 @@ pub fn programs() -> Vec<Program> {
         crate::copy::programs(),
         crate::embedding::programs(),
         crate::linear::programs(),
+        crate::logits::programs(),
         crate::norm::programs(),
         crate::quantize::programs(),
         crate::rope::programs(),
+        crate::top_k::programs(),
     ]
     .concat()
 }
