@@ -10,6 +10,7 @@ pub fn programs() -> Vec<Program> {
         crate::embedding::programs(),
         crate::linear::programs(),
         crate::logits::programs(),
+        crate::moe::programs(),
         crate::norm::programs(),
         crate::quantize::programs(),
         crate::rope::programs(),

@@ -1,10 +1,8 @@
-//! Mixture of experts: not here yet. Whatever is asked of it is refused by name.
+//! Mixture of experts: `routing` chooses. The permutation to experts and the experts themselves are not here yet and are
+//! refused by name.
 
-use crate::{
-    device::Cuda,
-    stream::CudaStream,
-    support::{not_yet, unsupported},
-};
+mod routing;
+
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
@@ -14,6 +12,18 @@ use halite_kernels::{
         RoutingSpec, SharedWeights,
     },
 };
+
+use crate::{
+    compile::Program,
+    device::Cuda,
+    stream::CudaStream,
+    support::{not_yet, unsupported},
+};
+
+/// Every program of the family.
+pub(crate) fn programs() -> Vec<Program> {
+    routing::programs()
+}
 
 /// A plan of experts; there is none yet.
 #[derive(Clone, Debug)]
@@ -32,16 +42,16 @@ impl MoePlan for CudaMoePlan {
 impl Moe for Cuda {
     type MoePlan = CudaMoePlan;
 
-    fn routing_supports(&self, _: &RoutingSpec) -> Support {
-        not_yet("routing")
+    fn routing_supports(&self, spec: &RoutingSpec) -> Support {
+        routing::supports(spec)
     }
 
     fn routing_workspace(&self, _: &RoutingSpec, _max_tokens: usize) -> u64 {
         0
     }
 
-    fn route(&self, _: &mut CudaStream, args: Checked<RoutingArgs<'_, Self>>) -> Result<()> {
-        Err(unsupported("moe", "routing", args.spec))
+    fn route(&self, stream: &mut CudaStream, args: Checked<RoutingArgs<'_, Self>>) -> Result<()> {
+        routing::route(self, stream, &args)
     }
 
     fn permutation_supports(&self, _: ActivationFormat) -> Support {
