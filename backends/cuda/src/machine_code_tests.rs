@@ -27,6 +27,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("embedding/pooling.cu", &["LDG", "STG"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("logits/logits.cu", &["LDG", "STG"]),
+    ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),
     ("moe/routing.cu", &["SHFL", "MUFU.EX2"]),
     ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
     ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),

@@ -1,6 +1,7 @@
-//! Mixture of experts: `routing` chooses. The permutation to experts and the experts themselves are not here yet and are
-//! refused by name.
+//! Mixture of experts: `routing` chooses; `permutation` sorts rows by expert and adds them up again. The experts themselves
+//! are not here yet and are refused by name.
 
+mod permutation;
 mod routing;
 
 use halite_hal::Result;
@@ -22,7 +23,7 @@ use crate::{
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    routing::programs()
+    [permutation::programs(), routing::programs()].concat()
 }
 
 /// A plan of experts; there is none yet.
@@ -54,16 +55,20 @@ impl Moe for Cuda {
         routing::route(self, stream, &args)
     }
 
-    fn permutation_supports(&self, _: ActivationFormat) -> Support {
-        not_yet("the permutation to experts")
+    fn permutation_supports(&self, rows: ActivationFormat) -> Support {
+        match rows {
+            ActivationFormat::Float(dtype) if dtype.is_float() => Support::Native,
+            ActivationFormat::Int8PerToken => Support::Native,
+            other => Support::No(format!("{other:?}: only floats and INT8 per token")),
+        }
     }
 
-    fn dispatch(&self, _: &mut CudaStream, _: Checked<DispatchArgs<'_, Self>>) -> Result<()> {
-        Err(unsupported("moe", "dispatch", &"none"))
+    fn dispatch(&self, stream: &mut CudaStream, args: Checked<DispatchArgs<'_, Self>>) -> Result<()> {
+        permutation::dispatch(stream, &args)
     }
 
-    fn combine(&self, _: &mut CudaStream, _: Checked<CombineArgs<'_, Self>>) -> Result<()> {
-        Err(unsupported("moe", "combine", &"none"))
+    fn combine(&self, stream: &mut CudaStream, args: Checked<CombineArgs<'_, Self>>) -> Result<()> {
+        permutation::combine(stream, &args)
     }
 
     fn moe_supports(&self, _: &ExpertsSpec) -> Support {
