@@ -5,6 +5,9 @@
 // The numbers are `permutation::code`'s.
 constexpr i32 F32 = 0, F16 = 1, BF16 = 2;
 
+// Blocks of a multiprocessor at least: with more the compiler would spill registers.
+constexpr i32 BLOCKS = 2;
+
 DEVICE f32 element(const void* from, i64 i, i32 type) {
     if (type == F32) return static_cast<const f32*>(from)[i];
     if (type == F16) return widen(static_cast<const f16*>(from)[i]);
@@ -25,7 +28,7 @@ DEVICE void put(void* to, i64 i, f32 x, i32 type) {
 // The sort, without memory of its own: a block an expert counts the slots of those before it and its own, which are few and
 // read from the cache. One more has the slots of experts that are elsewhere, whose place among the experts is `count`. Thread
 // l has the l-th part of all slots.
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     sort(const i32* ids, i32* offsets, i32* places, i64 slots, i64 ids_stride, i64 places_stride, i32 top_k, i32 first_expert,
          i32 count) {
     __shared__ u32 own_counts[BLOCK], earlier_counts[BLOCK];
@@ -72,7 +75,7 @@ template <typename T> DEVICE void copy_unit(void* to, const void* from, i64 part
 }
 
 // A block a slot and part of its row, of which a thread moves one unit: an element, or 16 bytes. Strides are in bytes.
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     gather(const u8* x, u8* rows, const i32* places, const f32* weights, const f32* scales, f32* row_scales, i64 units,
            i64 parts, i64 x_stride, i64 rows_stride, i64 places_stride, i64 weights_stride, i32 top_k, i32 type, i32 unit) {
     const i64 slot = blockIdx.x / parts;
@@ -100,7 +103,7 @@ KERNEL void __launch_bounds__(BLOCK)
 }
 
 // A thread an element of the result: its token's rows in ascending slot, each product and each sum rounded.
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     combine(const void* rows, const f32* scales, const i32* places, const f32* weights, const void* added0, const void* added1,
             const void* added2, void* out, i64 columns, i64 parts, i64 row_count, i64 rows_stride, i64 places_stride,
             i64 weights_stride, i64 stride0, i64 stride1, i64 stride2, i64 out_stride, i32 top_k, i32 row_type, i32 type) {

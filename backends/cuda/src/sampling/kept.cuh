@@ -2,6 +2,9 @@
 #pragma once
 #include "sampling/select.cuh"
 
+// Blocks of a multiprocessor at least: with more the compiler would spill registers.
+constexpr i32 BLOCKS = 2;
+
 // How a row is sampled: `parameters::row` makes it.
 struct Parameters {
     f32 before, scale;

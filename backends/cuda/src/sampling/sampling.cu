@@ -3,7 +3,7 @@
 
 DEVICE Row row_of(const f32* logits, i64 stride, i64 vocabulary) { return {logits + blockIdx.x * stride, vocabulary}; }
 
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     sample(const f32* logits, const Parameters* table, i32* ids, i64 stride, i64 vocabulary, i32 bits) {
     const Row row = row_of(logits, stride, vocabulary);
     const Parameters how = table[blockIdx.x];
@@ -17,7 +17,7 @@ KERNEL void __launch_bounds__(BLOCK)
     if (threadIdx.x == 0) ids[blockIdx.x] = static_cast<i32>(token);
 }
 
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     probabilities(const f32* logits, const Parameters* table, f32* out, i64 stride, i64 out_stride, i64 vocabulary, i32 bits,
                   f32 unit) {
     const Row row = row_of(logits, stride, vocabulary);

@@ -34,7 +34,7 @@ struct Rest {
 DEVICE bool accepts(const Parameters& how, f32 q, f32 p) { return static_cast<f32>(how.acceptance >> 8) * 0x1p-24f * q < p; }
 
 // A block a row of logits: whether the row's draft, drawn from q, stands; and the token that is taken if it does not.
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     verify(const f32* logits, const Parameters* table, const i32* drafts, const f32* q, u32* tokens, i64 stride, i64 q_stride,
            i64 vocabulary, i32 bits, f32 unit) {
     const Row row{logits + blockIdx.x * stride, vocabulary};
@@ -73,7 +73,7 @@ KERNEL void __launch_bounds__(BLOCK)
 }
 
 // A thread a request: how many of its drafts stand, and the token of the first row whose draft does not.
-KERNEL void __launch_bounds__(BLOCK)
+KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     accept(const u32* cu_drafts, const u32* drafts, const u32* tokens, i32* accepted, i32* next, i64 requests, i32 drawn) {
     const i64 request = static_cast<i64>(blockIdx.x) * BLOCK + threadIdx.x;
     if (request >= requests) return;
