@@ -27,12 +27,19 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("embedding/look_up.cu", &["LDG", "STG"]),
     ("embedding/pooling.cu", &["LDG", "STG"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
+    ("logits/logits.cu", &["LDG", "STG"]),
+    ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),
+    ("moe/routing.cu", &["SHFL", "MUFU.EX2"]),
     ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
     ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),
     ("quantize/quantize.cu", &["SHFL", "STG.E"]),
     ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
     ("rope/rope.cu", &["LDG", "STG"]),
     ("rope/write.cu", &["LDG", "STG", "SHFL"]),
+    ("sampling/log_probs.cu", &["SHFL", "MUFU.EX2"]),
+    ("sampling/sampling.cu", &["SHFL", "MUFU.EX2", "ATOMS"]),
+    ("sampling/verify.cu", &["SHFL", "MUFU.EX2", "ATOMS"]),
+    ("top_k.cu", &["ATOMS", "LDS.64", "BAR"]),
 ];
 /// What it must not have: loads and stores of local memory, which spills are.
 const SPILLS: &[&str] = &["LDL", "STL"];

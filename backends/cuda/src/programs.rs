@@ -11,9 +11,13 @@ pub fn programs() -> Vec<Program> {
         crate::copy::programs(),
         crate::embedding::programs(),
         crate::linear::programs(),
+        crate::logits::programs(),
+        crate::moe::programs(),
         crate::norm::programs(),
         crate::quantize::programs(),
         crate::rope::programs(),
+        crate::sampling::programs(),
+        crate::top_k::programs(),
     ]
     .concat()
 }
