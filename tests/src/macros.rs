@@ -11,8 +11,9 @@
 /// - `if_processor_can`: the processor lacks instructions, and no set-up adds them. Tests say that nothing ran and pass, so
 ///   a run has to say once, outside the tests, what it judged.
 ///
-/// A backend that is being written names, before that word, the families that it has not begun: `without [linear moe]`. Their
-/// tests say that nothing was judged, and pass; whoever names a family shows elsewhere that the backend refuses it.
+/// A backend that is being written names, before that word, the families and groups that it has not begun:
+/// `without ["linear", "moe/experts"]`. Their tests say that nothing was judged, and pass; whoever names one shows elsewhere
+/// that the backend refuses it.
 ///
 /// With `invariant` before the name the backend claims batch invariance and is held to it.
 ///
@@ -36,9 +37,9 @@ macro_rules! parity_tests {
             $crate::parity_tests!(@on [invariance] $($device)+);
         }
     };
-    (@on [$($part:ident)?] without [$($family:ident)*] if_present $device:expr) => {
+    (@on [$($part:ident)?] without [$($name:literal),*] if_present $device:expr) => {
         $crate::families!(
-            $($part)? [$crate::parity_tests] @families (run_test_of_begun (&[$(stringify!($family)),*][..], $device))
+            $($part)? [$crate::parity_tests] @families (run_test_of_begun (&[$($name),*][..], $device))
         );
     };
     (@on [$($part:ident)?] if_present $device:expr) => {

@@ -2,6 +2,13 @@
 
 use halite_cuda::{Cuda, Options, compile::nvrtc_version, driver::Interpreter};
 use halite_hal::Result;
+use halite_kernels::{
+    Support,
+    attention::{Attention, AttentionSpec},
+    cache::KvSpec,
+    grouped::Grouped,
+    linear::{Linear, LinearSpec},
+};
 use halite_parity::parity_tests;
 
 /// A device for each group, so that a kernel which does something wrong is the loss of its own group only. Compiled kernels
@@ -17,4 +24,26 @@ fn device() -> Result<Option<Cuda>> {
     Cuda::new(Options::default().interpreter(Interpreter::default()).cache(kept)).map(Some)
 }
 
-parity_tests!(cuda, if_present device());
+parity_tests!(
+    cuda,
+    without [
+        "attention", "grouped", "linear", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
+    ]
+    if_present device()
+);
+
+/// What is not judged is refused, by the plainest spec of each family. Whoever writes one takes it off both lists.
+#[test]
+fn what_is_not_judged_is_refused() -> Result<()> {
+    let Some(cuda) = device()? else { return Ok(()) };
+    let linear = LinearSpec::w8a8(32, 32);
+    let kv = KvSpec::new(1, 1, 32);
+    for (family, support) in [
+        ("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv))),
+        ("grouped", cuda.grouped_supports(&linear)),
+        ("linear", cuda.linear_supports(&linear)),
+    ] {
+        assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
+    }
+    Ok(())
+}
