@@ -23,8 +23,9 @@ constexpr i32 COPIES = 4;
 
 __shared__ u64 tally_weight[BLOCK * COPIES];
 __shared__ u32 tally_count[BLOCK * COPIES];
-__shared__ u64 lanes_weight[BLOCK];
-__shared__ u32 lanes_count[BLOCK];
+// Of each warp.
+__shared__ u64 warps_weight[BLOCK / 32];
+__shared__ u32 warps_count[BLOCK / 32];
 // What one thread tells all.
 __shared__ Sum chosen_under;
 __shared__ u32 chosen_count, chosen_digit;
@@ -70,18 +71,28 @@ DEVICE Sum total(const Sum& mine) {
 
 // The sum of the threads up to this one and with it.
 DEVICE Sum scan(const Sum& mine) {
-    const i32 lane = threadIdx.x;
+    const i32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Sum sum = mine;
-    for (i32 reach = 1; reach < BLOCK; reach *= 2) {
-        lanes_weight[lane] = sum.weight;
-        lanes_count[lane] = sum.count;
-        __syncthreads();
-        if (lane >= reach) {
-            sum.weight += lanes_weight[lane - reach];
-            sum.count += lanes_count[lane - reach];
+#pragma unroll
+    for (i32 distance = 1; distance < 32; distance *= 2) {
+        const u64 weight = __shfl_up_sync(ALL_LANES, sum.weight, distance);
+        const u32 count = __shfl_up_sync(ALL_LANES, sum.count, distance);
+        if (lane >= distance) {
+            sum.weight += weight;
+            sum.count += count;
         }
-        __syncthreads();
     }
+    if (lane == 31) {
+        warps_weight[warp] = sum.weight;
+        warps_count[warp] = sum.count;
+    }
+    __syncthreads();
+    for (i32 earlier = 0; earlier < warp; earlier++) {
+        sum.weight += warps_weight[earlier];
+        sum.count += warps_count[earlier];
+    }
+    // Until all have read it nobody writes it again.
+    __syncthreads();
     return sum;
 }
 
