@@ -16,7 +16,6 @@ pub fn programs() -> Vec<Program> {
         crate::norm::programs(),
         crate::quantize::programs(),
         crate::rope::programs(),
-        crate::sampling::programs(),
         crate::top_k::programs(),
     ]
     .concat()
