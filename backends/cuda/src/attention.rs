@@ -40,6 +40,7 @@ impl Attention for Cuda {
     }
 
     fn attention_plan(&self, spec: &AttentionSpec, _: &AttentionCapacity) -> Result<CudaAttentionPlan> {
+        spec.check()?;
         Err(unsupported("attention", "it", spec))
     }
 

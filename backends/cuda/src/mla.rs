@@ -67,6 +67,7 @@ impl LatentAttention for Cuda {
     }
 
     fn mla_restore(&self, _: &mut CudaStream, spec: &MlaSpec, _: &[u8]) -> Result<CudaMlaPacked> {
+        spec.check()?;
         Err(unsupported("mla", "it", spec))
     }
 
@@ -79,6 +80,7 @@ impl LatentAttention for Cuda {
     }
 
     fn mla_plan(&self, spec: &MlaSpec, _: &AttentionCapacity) -> Result<CudaMlaPlan> {
+        spec.check()?;
         Err(unsupported("mla", "it", spec))
     }
 
