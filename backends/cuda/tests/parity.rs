@@ -27,7 +27,8 @@ fn device() -> Result<Option<Cuda>> {
 parity_tests!(
     cuda,
     without [
-        "attention", "grouped", "linear", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
+        "attention", "grouped", "linear", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums",
+        "sampling"
     ]
     if_present device()
 );
@@ -42,6 +43,7 @@ fn what_is_not_judged_is_refused() -> Result<()> {
         ("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv))),
         ("grouped", cuda.grouped_supports(&linear)),
         ("linear", cuda.linear_supports(&linear)),
+        ("sampling", cuda.sampling_supports(&SamplingSpec::new(32))),
     ] {
         assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
     }
