@@ -24,6 +24,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("embedding/l2_normalize.cu", &["SHFL", "MUFU.RSQ"]),
     ("embedding/look_up.cu", &["LDG", "STG"]),
     ("embedding/pooling.cu", &["LDG", "STG"]),
+    ("linear/dot.cu", &["SHFL", "LDG", "STG"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
     ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),
