@@ -19,6 +19,7 @@ pub(crate) const PUBLISHED: &[&str] = &[
     "halite-kernels",
     "halite-cpu",
     "halite-wgpu",
+    "halite-ptx",
     "halite-cuda",
     "halite",
     "halite-engine",
@@ -122,7 +123,7 @@ pub(crate) fn table() -> Vec<Step> {
         Step {
             name: "cuda",
             proves: "every CUDA kernel compiles for every architecture, with the instructions and within the registers \
-                     it should have; what stands on the driver, without one",
+                     it should have; the operators, on the interpreter in the place of a GPU",
             needs: &["build", "cuda-compiler"],
             set_up: false,
             work: Work::Function(cuda::test),

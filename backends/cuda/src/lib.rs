@@ -1,17 +1,20 @@
 //! Halite's CUDA backend: kernels in CUDA C++, compiled for the GPU that is there when they are first used.
 //!
-//! What is here so far is what kernels stand on: [`compile`] makes them, [`driver`] runs them. Neither needs anything of
-//! CUDA when this crate is built: NVRTC and the driver are looked for at run time, and what is missing is a typed error that
-//! says what to do. **Nothing of it has run on a GPU yet.**
+//! [`compile`] makes kernels, [`driver`] runs them, and [`Cuda`] is the device with its operators: each has a Rust file, which
+//! checks nothing again (`halite-kernels` did) and describes its launches, and its CUDA beside it. Neither NVRTC nor the
+//! driver is needed when this crate is built: they are looked for at run time, and what is missing is a typed error that says
+//! what to do. With the feature `interpreter` a device needs no GPU: `halite-ptx` executes the kernels' PTX on the host, and
+//! what a kernel does wrong is an error with its line. **Nothing of it has run on a GPU yet.**
 //!
 //! ```no_run
-//! use halite_cuda::compile::{Compiler, Options};
-//! use halite_cuda::linear::int8;
+//! use halite_cuda::{Cuda, Options};
+//! use halite_hal::{Device, Tensor};
 //!
-//! let compiler = Compiler::new(Options::default().cache("/var/cache/halite"));
-//! let program = int8::program(int8::Tile::LARGE, int8::Out::BF16, int8::Alignment::Bytes16);
-//! let cubin = compiler.cubin(&program, "sm_90a".parse()?)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! let gpu = Cuda::new(Options::default().cache("/var/cache/halite"))?;
+//! let mut stream = gpu.stream()?;
+//! let x = Tensor::from_slice(&mut stream, &[1.0f32, 2.0, 3.0], &[1, 3])?;
+//! assert_eq!(x.to_vec::<f32>(&mut stream)?, [1.0, 2.0, 3.0]);
+//! # Ok::<(), halite_hal::Error>(())
 //! ```
 
 mod activation;

@@ -20,6 +20,7 @@ const TABLE: &str = include_str!("resources.txt");
 const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("activation.cu", &["LDG.E.128", "STG.E.128", "MUFU"]),
     ("activation_quantize.cu", &["SHFL", "STG.E"]),
+    ("collectives/reduce.cu", &["LDG", "STG"]),
     ("copy.cu", &["LDG", "STG"]),
     ("embedding/l2_normalize.cu", &["SHFL", "MUFU.RSQ"]),
     ("embedding/look_up.cu", &["LDG", "STG"]),

@@ -127,6 +127,17 @@ impl CudaStream {
         Ok(CudaPending(download))
     }
 
+    /// A point after all that is queued, which other streams of the device may wait for.
+    pub(crate) fn mark(&mut self) -> Result<driver::Event> {
+        self.not_while_captured("collectives", "ranks meet on the host")?;
+        self.release()
+    }
+
+    /// What is queued from now on comes after such a point of another stream.
+    pub(crate) fn wait_for(&mut self, event: &driver::Event) -> Result<()> {
+        self.device.context().wait_on(&self.raw, event)
+    }
+
     /// Waits until all of its work is done.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.device.context().synchronize(&self.raw)?;

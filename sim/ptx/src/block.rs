@@ -134,8 +134,7 @@ impl Block {
     }
 
     fn deadlock(&self, launch: &Launch<'_>) {
-        let line = |pc: usize| launch.kernel.instructions.get(pc).map_or(0, |i| i.line);
-        let waiting = self.warps.iter().flat_map(|warp| warp.waiting(line)).collect();
+        let waiting = self.warps.iter().flat_map(|warp| warp.waiting(|pc| launch.kernel.line(pc))).collect();
         let first = self.warps.iter().find_map(|warp| {
             let group = warp.groups.iter().find(|group| group.waits != Waits::No)?;
             Some((warp, group.pc, group.lanes.trailing_zeros()))

@@ -53,9 +53,18 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A kernel or a variable of the module that no parser made: an index that is out of range, a count of operands that an
+    /// instruction does not have.
+    #[error("`{name}` cannot be executed: {problem}")]
+    Module {
+        /// The kernel or the variable.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// More shared memory than a block may have.
     #[error(
-        "kernel `{kernel}` needs {bytes} bytes of shared memory a block; `Options::max_shared_bytes` is {limit}"
+        "kernel `{kernel}` needs {bytes} bytes of shared memory a block; at most {limit}: see `Options::max_shared_bytes`"
     )]
     SharedMemory {
         /// The kernel.

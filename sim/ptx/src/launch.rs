@@ -75,7 +75,8 @@ impl Launch<'_> {
         let Problem { lane, kind } = problem;
         let known =
             |(at, fault): &(usize, Fault)| *at == pc && discriminant(&fault.kind) == discriminant(&kind);
-        if !faults.iter().any(known) && faults.len() < self.options.max_faults {
+        let limit = self.options.max_faults.max(1);
+        if !faults.iter().any(known) && faults.len() < limit {
             let (line, source) = self.line(pc);
             let thread = warp.specials.thread.map(|axis| axis[lane as usize % 32] as u32);
             let kernel = self.kernel.name.clone();
@@ -83,7 +84,7 @@ impl Launch<'_> {
             let place = Place { kernel, line, source, block, thread, warp, lane };
             faults.push((pc, Fault { kind, place }));
         }
-        if fatal || faults.len() >= self.options.max_faults {
+        if fatal || faults.len() >= limit {
             self.stopped.store(true, Relaxed);
         }
     }
@@ -108,11 +109,14 @@ impl Launch<'_> {
             vec![work()]
         } else {
             std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-                workers
+                // Where the host has no more threads, those that there are do it all; this one is among them.
+                let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+                let workers: Vec<_> = (1..threads).map_while(start).collect();
+                let own = work();
+                let others = workers
                     .into_iter()
-                    .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                    .collect()
+                    .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                std::iter::once(own).chain(others).collect()
             })
         };
         let mut tally = Tally::new(self.options.checks.counters, self.kernel.instructions.len());

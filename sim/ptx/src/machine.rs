@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::error::Error;
 use crate::ir::{Kernel, Module, Space};
 use crate::launch::Launch;
-use crate::memory::{Contents, GlobalMemory};
+use crate::memory::{Contents, GlobalMemory, window};
 use crate::options::Options;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -189,8 +189,13 @@ impl Machine {
     /// Gives a module's variables their places, and their first values.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] of the host.
+    /// [`Error::OutOfMemory`] of the host, [`Error::Module`] for a module that was changed by hand and cannot be executed.
     pub fn load(&mut self, module: Module) -> Result<LoadedModule, Error> {
+        let refuse = |(name, problem): (&str, String)| Error::Module { name: name.to_owned(), problem };
+        module.check_variables().map_err(refuse)?;
+        for kernel in &module.kernels {
+            kernel.check(module.variables.len()).map_err(|problem| refuse((&kernel.name, problem)))?;
+        }
         let mut addresses = Vec::with_capacity(module.variables.len());
         for variable in &module.variables {
             let address = self.allocate_zeroed(variable.bytes)?;
@@ -199,8 +204,8 @@ impl Machine {
         }
         for (variable, &address) in module.variables.iter().zip(&addresses) {
             for &(offset, target, addend) in &variable.relocations {
-                let target = addresses.get(target as usize).copied().unwrap_or(0);
-                self.write(address + offset, &target.wrapping_add_signed(addend).to_le_bytes())?;
+                let target = addresses[target as usize].wrapping_add_signed(addend);
+                self.write(address + offset, &target.to_le_bytes())?;
             }
             if variable.space == Space::Const {
                 self.memory.protect(address);
@@ -246,7 +251,8 @@ impl Machine {
     fn check_shape(&self, kernel: &Kernel, shape: LaunchShape) -> Result<(), Error> {
         let refuse = |problem: String| Err(Error::Shape { kernel: kernel.name.clone(), problem });
         let LaunchShape { grid, block, dynamic_shared_bytes } = shape;
-        let threads: u64 = block.iter().map(|&n| u64::from(n)).product();
+        let product = |shape: [u32; 3]| shape.iter().fold(1u64, |all, &n| all.saturating_mul(n.into()));
+        let threads = product(block);
         if (0..3).any(|axis| grid[axis] == 0 || grid[axis] > MAX_GRID[axis]) {
             return refuse(format!("a grid of {grid:?} blocks; each must be 1 to {MAX_GRID:?}"));
         }
@@ -258,9 +264,9 @@ impl Machine {
             return refuse(format!("a block of {block:?} threads; .reqntid demands {required:?}"));
         }
         if let Some(most) = kernel.max_threads {
-            let product: u64 = most.iter().map(|&n| u64::from(n)).product();
-            if threads > product {
-                return refuse(format!("a block of {threads} threads; .maxntid allows {product}"));
+            let most = product(most);
+            if threads > most {
+                return refuse(format!("a block of {threads} threads; .maxntid allows {most}"));
             }
         }
         if kernel.local_bytes > MAX_LOCAL {
@@ -273,8 +279,8 @@ impl Machine {
             return refuse(format!("{} bytes of parameters; at most {MAX_PARAM}", kernel.param_bytes));
         }
         let bytes = kernel.shared_bytes.saturating_add(u64::from(dynamic_shared_bytes));
-        if bytes > self.options.max_shared_bytes {
-            let limit = self.options.max_shared_bytes;
+        let limit = self.options.max_shared_bytes.min(window::SHARED_BYTES);
+        if bytes > limit {
             return Err(Error::SharedMemory { kernel: kernel.name.clone(), bytes, limit });
         }
         Ok(())

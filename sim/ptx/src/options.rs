@@ -43,14 +43,16 @@ impl Checks {
 pub struct Options {
     /// What is looked for. [`Checks::ALL`] by default.
     pub checks: Checks,
-    /// Host threads that execute blocks; as many as the host has by default. With one, every launch is deterministic.
+    /// Host threads that execute blocks, at least one; as many as the host has by default. With one, every launch is
+    /// deterministic.
     pub threads: usize,
     /// Most instructions that a warp may execute in a block, 2^34 by default: what would never end is a fault.
     pub max_steps: u64,
-    /// Most different faults that a launch collects before it stops, 16 by default. An access out of bounds, a deadlock and
+    /// Most different faults that a launch collects before it stops, at least one; 16 by default. An access out of bounds, a deadlock and
     /// the like stop it at once.
     pub max_faults: usize,
-    /// Most bytes of shared memory a block, static and dynamic. 227 KiB by default, as compute capability 9.0 has it.
+    /// Most bytes of shared memory a block, static and dynamic. 227 KiB by default, as compute capability 9.0 has
+    /// it; never more than 16 MiB, the part of generic addresses that shared memory has.
     pub max_shared_bytes: u64,
 }
 

@@ -8,6 +8,17 @@ pub(crate) const LANES: usize = 32;
 /// A value of each lane; bits above the value's own are zero.
 pub(crate) type Lanes = [u64; LANES];
 
+/// Ones in the low `bits`, of which there are 1 to 64.
+pub(crate) const fn ones(bits: u32) -> u64 {
+    u64::MAX >> (64 - bits)
+}
+
+/// The low `bits` of a value as a signed number.
+pub(crate) const fn sign_extended(value: u64, bits: u32) -> i64 {
+    let above = 64 - bits;
+    ((value << above) as i64) >> above
+}
+
 /// The registers of a warp.
 ///
 /// Indices are those of the kernel that the warp runs: they lie within what [`Registers::new`] was told.
@@ -108,7 +119,7 @@ impl Registers {
     }
 }
 
-/// What a warp's special registers say. The machine fills it when a warp starts, and sets the clocks as it runs.
+/// What a warp's special registers say. The machine fills it when a warp starts, and counts its instructions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Specials {
     /// `%tid` by axis, by lane.
@@ -121,16 +132,10 @@ pub(crate) struct Specials {
     pub(crate) grid_shape: [u32; 3],
     /// `%warpid`: the warp in its block.
     pub(crate) warp: u32,
-    /// `%smid`.
-    pub(crate) multiprocessor: u32,
-    /// `%nsmid`.
-    pub(crate) multiprocessors: u32,
     /// `%gridid`.
     pub(crate) grid: u64,
-    /// `%clock64`; `%clock` is its low half.
+    /// `%clock64` and `%globaltimer`; `%clock` is its low half: instructions of the warp.
     pub(crate) clock: u64,
-    /// `%globaltimer`: nanoseconds.
-    pub(crate) global_timer: u64,
     /// `%dynamic_smem_size`.
     pub(crate) dynamic_shared_bytes: u32,
     /// `%total_smem_size`.
@@ -148,12 +153,12 @@ impl Specials {
             block,
             grid_shape,
             warp,
-            multiprocessors: 1,
             ..Specials::default()
         }
     }
 
-    /// What a special register says, by lane. Launches without clusters have clusters of one block.
+    /// What a special register says, by lane. All blocks are on one multiprocessor,
+    /// and launches without clusters have clusters of one block.
     pub(crate) fn read(&self, special: Special) -> Lanes {
         let axis = |values: [u32; 3], axis: u8| values.get(axis as usize).map_or(0, |&n| u64::from(n));
         let value = match special {
@@ -168,16 +173,13 @@ impl Specials {
                 let threads: u64 = self.block_shape.iter().map(|&n| u64::from(n)).product();
                 threads.div_ceil(LANES as u64)
             }
-            Special::Multiprocessor => u64::from(self.multiprocessor),
-            Special::Multiprocessors => u64::from(self.multiprocessors),
             Special::Grid => self.grid,
             Special::Clock => self.clock & u64::from(u32::MAX),
-            Special::Clock64 => self.clock,
-            Special::GlobalTimer => self.global_timer,
+            Special::Clock64 | Special::GlobalTimer => self.clock,
             Special::DynamicSharedBytes => u64::from(self.dynamic_shared_bytes),
             Special::TotalSharedBytes => u64::from(self.total_shared_bytes),
-            Special::BlockInCluster(_) | Special::RankInCluster => 0,
-            Special::ClusterShape(_) | Special::BlocksInCluster => 1,
+            Special::Multiprocessor | Special::BlockInCluster(_) | Special::RankInCluster => 0,
+            Special::Multiprocessors | Special::ClusterShape(_) | Special::BlocksInCluster => 1,
             Special::WarpSize => LANES as u64,
         };
         [value; LANES]

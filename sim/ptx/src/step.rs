@@ -1,7 +1,7 @@
 //! One instruction of some lanes of a warp.
 
 use crate::block::State;
-use crate::compute::{self, ComputeError, Handled};
+use crate::compute::{self, ComputeError};
 use crate::fault::{FaultKind, Problem};
 use crate::ir::{Op, Space};
 use crate::launch::Launch;
@@ -23,11 +23,13 @@ pub(crate) struct Step<'a> {
     pub(crate) lanes: u32,
 }
 
-/// How a warp goes on.
+/// How the lanes go on that executed an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// With the next instruction.
     Next,
+    /// Their warp's groups have changed: one is chosen anew.
+    Regroup,
     /// With the next instruction, after others have had their turn.
     Yield,
 }
@@ -84,7 +86,7 @@ impl Step<'_> {
             &Op::CopyAsyncArrive { barrier, no_increment } => {
                 self.copy_async_arrive(barrier, no_increment)?
             }
-            Op::MemoryBarrier(op) => return self.memory_barrier(op),
+            Op::Mbarrier(op) => return self.mbarrier(op),
             Op::Fence { .. } => {
                 if let Some(races) = &mut self.state.shared.races {
                     races.fence(self.warp);
@@ -124,20 +126,20 @@ impl Step<'_> {
         Ok(Flow::Next)
     }
 
+    /// All 32 lanes must execute it together.
+    fn whole_warp(&self) -> Result<(), Box<Problem>> {
+        match self.lanes {
+            u32::MAX => Ok(()),
+            lanes => Err(Problem::at(self.first_lane(), FaultKind::MissingLanes { lanes, missing: !lanes })),
+        }
+    }
+
     fn first_lane(&self) -> usize {
         each(self.lanes).next().unwrap_or(0)
     }
 
     fn compute(&mut self, op: &Op) -> Result<(), Box<Problem>> {
-        match compute::execute(op, self.lanes, self.registers, self.specials) {
-            Ok(Handled::Done) => Ok(()),
-            Ok(Handled::Elsewhere) => {
-                let name = format!("{op:?}");
-                let name = name.split([' ', '(', '{']).next().unwrap_or_default();
-                Err(Problem::at(self.first_lane(), FaultKind::Unsupported(format!("the instruction {name}"))))
-            }
-            Err(error) => Err(self.computing(error)),
-        }
+        compute::execute(op, self.lanes, self.registers, self.specials).map_err(|error| self.computing(error))
     }
 
     #[cold]
@@ -150,9 +152,6 @@ impl Step<'_> {
             }
             ComputeError::NotAMember { lane, members } => {
                 Problem::at(lane as usize, FaultKind::NotAMember { members })
-            }
-            ComputeError::PartOfWarp { lanes } => {
-                Problem::at(first, FaultKind::MissingLanes { lanes, missing: !lanes })
             }
         }
     }

@@ -70,6 +70,14 @@ pub(super) const UNSAFE: &[Allowed] = &[
     },
     Allowed { path: "backends/cuda/src/driver/context.rs", reason: "passes that promise on to the driver" },
     Allowed {
+        path: "backends/cuda/src/driver/interpreter/",
+        reason: "an interpreter, which is asked for the same promise and checks every access",
+    },
+    Allowed {
+        path: "backends/cuda/src/stream.rs",
+        reason: "gives that promise, for the crate's own kernels over checked tensors that are held until they are done",
+    },
+    Allowed {
         path: "backends/cuda/src/driver/testing.rs",
         reason: "a driver for tests, which is asked for the same promise",
     },

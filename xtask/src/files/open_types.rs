@@ -5,7 +5,7 @@ use super::rust_text::{code_only, tokens};
 
 /// The crates that people link.
 const LIBRARIES: &[&str] =
-    &["hal/src/", "kernels/src/", "backends/", "halite/src/", "engine/src/", "tests/src/"];
+    &["hal/src/", "kernels/src/", "backends/", "sim/", "halite/src/", "engine/src/", "tests/src/"];
 
 /// Structs that callers write as literals, by name, and why they may not grow unseen. All that end in `Args` are too.
 const LITERALS: &[(&str, &str)] = &[
@@ -18,12 +18,15 @@ const LITERALS: &[(&str, &str)] = &[
     ("BlockImport", "arguments of a call"),
     ("BlockTransfer", "arguments of a call"),
     ("Epilogue", "part of the arguments of a call, with a default"),
+    ("LaunchShape", "arguments of a launch"),
     ("LogitsStep", "arguments of a step"),
     ("MlaWeights", "arguments of packing"),
     ("LoraAdapter", "part of the arguments of a call"),
     ("LoraStep", "arguments of a step"),
     ("PoolingStep", "arguments of a step"),
     ("Positions", "arguments of a step"),
+    ("Predicate", "an index"),
+    ("Register", "an index"),
     ("SamplingStep", "arguments of a step"),
     ("SlotMapping", "arguments of a step"),
     ("SequencePart", "arguments of a step"),

@@ -1,8 +1,9 @@
 //! Logic, shifts, bit fields, permutations of bytes.
 
-use super::context::{Context, ones, sign_extended};
+use super::context::Context;
 use super::{ComputeError, unsupported};
 use crate::ir::{BinaryOp, PermuteMode, Register, Source, TernaryOp, Type, UnaryOp};
+use crate::registers::{ones, sign_extended};
 
 /// `not`, `cnot`, `popc`, `clz`, `brev`, `bfind`.
 pub(super) fn unary(

@@ -1,8 +1,8 @@
 //! Arithmetic with the carry flag: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
 
-use super::context::{Context, ones, sign_extended};
+use super::context::Context;
 use crate::ir::{CarryOp, Register, Source, Type};
-use crate::registers::LANES;
+use crate::registers::{LANES, ones, sign_extended};
 
 /// Which carry an instruction reads, and whether it sets it.
 #[derive(Clone, Copy)]

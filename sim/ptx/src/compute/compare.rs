@@ -1,10 +1,10 @@
 //! `setp`, `set`, `testp`, `selp`, `slct`, and logic on predicates.
 
-use super::context::{Context, ones, sign_extended};
+use super::context::Context;
 use super::format::{Format, f32_of, flushed};
 use super::{ComputeError, unsupported};
 use crate::ir::{BoolOp, Comparison, FloatTest, Predicate, PredicateSource, Register, Source, Type};
-use crate::registers::LANES;
+use crate::registers::{LANES, ones, sign_extended};
 
 /// What is compared, and how.
 #[derive(Clone, Copy, Debug)]

@@ -85,17 +85,6 @@ impl Context<'_> {
     }
 }
 
-/// Ones in the low `bits`, of which there are 1 to 64.
-pub(super) const fn ones(bits: u32) -> u64 {
-    u64::MAX >> (64 - bits)
-}
-
-/// The low `bits` of a value as a signed number.
-pub(super) const fn sign_extended(value: u64, bits: u32) -> i64 {
-    let above = 64 - bits;
-    ((value << above) as i64) >> above
-}
-
 /// Applies a function of 16-bit values to both halves of a 32-bit one.
 #[inline(always)]
 pub(super) fn halves1(f: impl Fn(u64) -> u64) -> impl Fn(u64) -> u64 {

@@ -1,10 +1,11 @@
 //! `cvt`: between integers, between floats, and from one to the other.
 
-use super::context::{Context, ones, sign_extended};
+use super::context::Context;
 use super::format::{BF16, E4M3, E5M2, F16, F32, Format, f32_bits, f32_of, f64_bits, flushed};
 use super::quick::{f32_of_f16, nearest_bf16, nearest_f16};
 use super::{ComputeError, exact, unsupported};
 use crate::ir::{FloatMode, Register, Rounding, Source, Type};
+use crate::registers::{ones, sign_extended};
 
 /// What is converted to what.
 #[derive(Clone, Copy, Debug)]

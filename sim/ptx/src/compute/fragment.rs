@@ -1,6 +1,5 @@
 //! Matrices of 8 rows of 16 bytes, spread over a warp: `ldmatrix`, `stmatrix`, `movmatrix`.
 
-use super::ComputeError;
 use super::context::Context;
 use crate::ir::{Register, Source};
 use crate::registers::Lanes;
@@ -39,11 +38,9 @@ fn value(row: &[u8; 16], column: usize) -> u64 {
 }
 
 /// `movmatrix.trans`.
-pub(super) fn transpose(context: &mut Context<'_>, dst: Register, a: Source) -> Result<(), ComputeError> {
-    super::whole_warp(context)?;
+pub(super) fn transpose(context: &mut Context<'_>, dst: Register, a: Source) {
     let result = of_rows(&to_rows(&context.read(a), false), true);
     context.write(dst, &result);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -63,6 +63,12 @@ impl<const BRAIN: bool> Half<BRAIN> {
     }
 }
 
+/// The sum of two f16, or bf16 where `BRAIN`, rounded once.
+pub(crate) fn sum<const BRAIN: bool>(a: u64, b: u64) -> u64 {
+    let half = Half::<BRAIN> { mode: FloatMode::PLAIN };
+    half.result(exact::sum(half.read(a), half.read(b), NEAREST))
+}
+
 /// `abs`, `neg`, `ex2`, `tanh`.
 pub(super) fn unary(
     context: &mut Context<'_>,

@@ -1,8 +1,9 @@
 //! Integer arithmetic: `add` to `sad`, `mul24`, the packed 16-bit forms.
 
-use super::context::{Context, halves1, halves2, ones, sign_extended};
+use super::context::{Context, halves1, halves2};
 use super::{ComputeError, unsupported};
 use crate::ir::{BinaryOp, FloatMode, Register, Source, TernaryOp, Type, UnaryOp};
+use crate::registers::{ones, sign_extended};
 
 /// An integer type as Rust has it: how its lane is read and written.
 trait Integer: Copy + Ord + Default {

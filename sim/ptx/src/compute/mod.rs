@@ -14,7 +14,7 @@ mod exchange;
 mod float;
 mod format;
 pub(crate) mod fragment;
-mod half;
+pub(crate) mod half;
 mod integer;
 mod matrix;
 mod pack;
@@ -26,42 +26,27 @@ use crate::ir::{BinaryOp, Op, TernaryOp, Type, UnaryOp};
 use crate::registers::{Registers, Specials};
 use context::Context;
 
-/// Whether an instruction was one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Handled {
-    /// It was executed.
-    Done,
-    /// It needs memory, barriers or control flow: the machine's part.
-    Elsewhere,
-}
-
 /// Why an instruction on registers has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ComputeError {
     /// The instruction's form is none that PTX has, or none that is modelled.
-    #[error("{0} is not modelled")]
     Unsupported(String),
     /// A shuffle reads a lane that does not take part.
-    #[error("lane {lane} reads lane {source_lane}, which does not take part in the shuffle")]
     InactiveSource { lane: u32, source_lane: u32 },
     /// A lane executes an instruction of a warp whose member mask does not name it.
-    #[error("lane {lane} executes the instruction, but its member mask {members:#010x} does not name it")]
     NotAMember { lane: u32, members: u32 },
-    /// An `.aligned` instruction is executed by some of the warp's lanes.
-    #[error("an instruction of the whole warp is executed by the lanes {lanes:#010x} only")]
-    PartOfWarp { lanes: u32 },
 }
 
-/// Executes an instruction for the mask's lanes, where it touches registers only.
+/// Executes an instruction that touches registers only, for the mask's lanes.
 ///
-/// An instruction with a member mask is given all lanes that came to it: the machine has waited for them.
+/// An instruction with a member mask is given all lanes that came to it, and one of the whole warp all 32: the machine has
+/// waited for them.
 pub(crate) fn execute(
     op: &Op,
     lanes: u32,
     registers: &mut Registers,
     specials: &Specials,
-) -> Result<Handled, ComputeError> {
+) -> Result<(), ComputeError> {
     let context = &mut Context { lanes, registers, specials };
     match *op {
         Op::Move { dst, src, .. } => context.unary(dst, src, |value| value),
@@ -149,11 +134,11 @@ pub(crate) fn execute(
             context.write(dst, &active);
         }
         Op::Elect { dst, predicate, members } => exchange::elect(context, dst, predicate, members)?,
-        Op::TransposeMatrix { dst, a } => fragment::transpose(context, dst, a)?,
+        Op::TransposeMatrix { dst, a } => fragment::transpose(context, dst, a),
         Op::MatrixMultiply(ref mma) => matrix::multiply(context, mma)?,
-        _ => return Ok(Handled::Elsewhere),
+        ref other => return unsupported(other),
     }
-    Ok(Handled::Done)
+    Ok(())
 }
 
 /// Which file has a type's arithmetic.
@@ -169,11 +154,6 @@ fn family(ty: Type) -> Family {
         ty if ty.is_float() => Family::Half,
         _ => Family::Integer,
     }
-}
-
-/// `.aligned` instructions need every lane.
-fn whole_warp(context: &Context<'_>) -> Result<(), ComputeError> {
-    if context.lanes == u32::MAX { Ok(()) } else { Err(ComputeError::PartOfWarp { lanes: context.lanes }) }
 }
 
 /// The error for a form that no file knows.

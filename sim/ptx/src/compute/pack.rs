@@ -1,9 +1,9 @@
 //! `mov` of several registers into one, and of one into several.
 
-use super::context::{Context, ones};
+use super::context::Context;
 use super::{ComputeError, unsupported};
 use crate::ir::{Register, Source};
-use crate::registers::LANES;
+use crate::registers::{LANES, ones};
 
 /// Parts of `bits` each; the first is the lowest.
 pub(super) fn pack(

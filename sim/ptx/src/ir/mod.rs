@@ -1,15 +1,20 @@
 //! A module as it is executed: kernels, their memory, their instructions with all names resolved.
 
+mod check;
 mod op;
 mod operand;
+mod operation;
+mod predicates;
 mod registers;
 mod types;
 
-pub use op::{
-    AtomicOp, BarrierKind, BinaryOp, BoolOp, CarryOp, Comparison, FloatTest, MatrixMultiply, MemoryBarrier,
-    Op, Order, PermuteMode, Scope, ShuffleMode, TernaryOp, UnaryOp, VoteMode,
-};
+pub(crate) use check::MAX_INSTRUCTIONS;
+pub use op::{MatrixMultiply, Mbarrier, Op};
 pub use operand::{Address, Base, LaneMask, Predicate, PredicateSource, Register, Source, Special};
+pub use operation::{
+    AtomicOp, BarrierKind, BinaryOp, BoolOp, CarryOp, Comparison, FloatTest, Order, PermuteMode, Scope,
+    ShuffleMode, TernaryOp, UnaryOp, VoteMode,
+};
 pub(crate) use registers::Role;
 pub use types::{FloatMode, Rounding, Space, Type};
 
@@ -33,6 +38,7 @@ pub struct Module {
 
 /// A variable with a place in memory.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Variable {
     /// Its name.
     pub name: String,
@@ -78,8 +84,16 @@ pub struct Kernel {
     pub instructions: Vec<Instruction>,
 }
 
+impl Kernel {
+    /// The line of an instruction in the PTX text; 0 behind the last one.
+    pub(crate) fn line(&self, pc: usize) -> u32 {
+        self.instructions.get(pc).map_or(0, |instruction| instruction.line)
+    }
+}
+
 /// A kernel's parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Param {
     /// Its name.
     pub name: String,
@@ -93,6 +107,7 @@ pub struct Param {
 
 /// One instruction, with its guard and where it stands.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Instruction {
     /// `@p`, `@!p`: the lanes that execute it.
     pub guard: Option<Guard>,
@@ -106,6 +121,7 @@ pub struct Instruction {
 
 /// Which lanes execute an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Guard {
     /// The predicate that is asked.
     pub predicate: Predicate,
@@ -115,6 +131,7 @@ pub struct Guard {
 
 /// A line of a source file, as `.loc` tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SourceLine {
     /// The file's number in [`Module::files`].
     pub file: u32,

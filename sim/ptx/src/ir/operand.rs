@@ -10,6 +10,7 @@ pub struct Predicate(pub u32);
 
 /// A value that is read, the same way by every lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Source {
     /// A register's lane.
     Register(Register),
@@ -21,6 +22,7 @@ pub enum Source {
 
 /// A predicate that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PredicateSource {
     /// A predicate, or its complement.
     Register {
@@ -35,6 +37,7 @@ pub enum PredicateSource {
 
 /// Registers that the machine sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Special {
     /// `%tid.x`, `.y`, `.z`: the thread in its block, by axis 0, 1, 2.
     Thread(u8),
@@ -82,6 +85,7 @@ pub enum Special {
 
 /// Which lanes a lane mask names, compared with the lane that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum LaneMask {
     Equal,
@@ -93,6 +97,7 @@ pub enum LaneMask {
 
 /// An address: `[base + offset]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Address {
     /// Where it counts from.
     pub base: Base,
@@ -102,6 +107,7 @@ pub struct Address {
 
 /// What an address counts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Base {
     /// A register's lane: an address in the instruction's space.
     Register(Register),

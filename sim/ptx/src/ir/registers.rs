@@ -1,6 +1,6 @@
 //! Which registers an operation reads and which it writes.
 
-use super::{Address, Base, MatrixMultiply, MemoryBarrier, Op, Register, Source};
+use super::{Address, Base, MatrixMultiply, Mbarrier, Op, Register, Source};
 
 /// What an operation does with a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Op {
                 visit.reads([barrier]);
                 visit.maybe(threads);
             }
-            Op::MemoryBarrier(operation) => visit.memory_barrier(operation),
+            Op::Mbarrier(operation) => visit.mbarrier(operation),
             Op::BranchIndexed { index, .. } => visit.reads([index]),
             Op::PredicateLogic { .. }
             | Op::CopyAsyncCommit
@@ -171,21 +171,21 @@ impl Op {
 }
 
 impl<F: FnMut(&mut Register, Role)> Visit<'_, F> {
-    fn memory_barrier(&mut self, operation: &mut MemoryBarrier) {
+    fn mbarrier(&mut self, operation: &mut Mbarrier) {
         match operation {
-            MemoryBarrier::Initialize { barrier, count: source }
-            | MemoryBarrier::Test { barrier, state: source, .. }
-            | MemoryBarrier::TestParity { barrier, parity: source, .. } => {
+            Mbarrier::Initialize { barrier, count: source }
+            | Mbarrier::Test { barrier, state: source, .. }
+            | Mbarrier::TestParity { barrier, parity: source, .. } => {
                 self.address(barrier);
                 self.reads([source]);
             }
-            MemoryBarrier::Invalidate { barrier } => self.address(barrier),
-            MemoryBarrier::Arrive { barrier, state, count, .. } => {
+            Mbarrier::Invalidate { barrier } => self.address(barrier),
+            Mbarrier::Arrive { barrier, state, count, .. } => {
                 self.address(barrier);
                 self.some(std::slice::from_mut(state));
                 self.maybe(count);
             }
-            MemoryBarrier::PendingCount { dst, state } => {
+            Mbarrier::PendingCount { dst, state } => {
                 self.write(dst);
                 self.reads([state]);
             }

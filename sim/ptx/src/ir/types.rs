@@ -87,6 +87,7 @@ impl Type {
 
 /// A state space: which memory an address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Space {
     /// Told by the address itself: global, shared or local.
     Generic,
@@ -104,6 +105,7 @@ pub enum Space {
 
 /// How a result is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Rounding {
     /// To the nearest, ties to even: `.rn`, `.rni`.
     NearestEven,
@@ -119,6 +121,7 @@ pub enum Rounding {
 
 /// What modifies floating-point arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct FloatMode {
     /// Where it is named; the instruction's default else.
     pub rounding: Option<Rounding>,
@@ -144,4 +147,9 @@ impl FloatMode {
         nan: false,
         approximate: false,
     };
+
+    /// The rounding that is named, or to the nearest even.
+    pub fn rounding(&self) -> Rounding {
+        self.rounding.unwrap_or(Rounding::NearestEven)
+    }
 }

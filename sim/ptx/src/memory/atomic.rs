@@ -1,11 +1,11 @@
 //! `atom` and `red`.
 
-use super::access::{find, mask};
+use super::access::find;
+use crate::compute::half;
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, AtomicOp, Order, Register, Source, Space, Type};
-use crate::registers::{LANES, Lanes};
+use crate::registers::{LANES, Lanes, ones, sign_extended};
 use crate::step::{Step, each};
-use half::{bf16, f16};
 
 /// An atomic operation and its operands.
 pub(crate) struct Atomic {
@@ -24,7 +24,7 @@ impl Step<'_> {
     pub(crate) fn atomic(&mut self, atomic: &Atomic) -> Result<(), Box<Problem>> {
         let (op, ty) = (atomic.op, atomic.ty);
         // Asked once, so that `apply` cannot fail afterwards.
-        if ty.bytes() > 8 || apply(op, ty, true, 0, 0, 0).is_none() {
+        if apply(op, ty, true, 0, 0, 0).is_none() {
             let what = format!("an atomic {op:?} of {ty:?}");
             return Err(Problem::at(0, FaultKind::Unsupported(what)));
         }
@@ -71,7 +71,7 @@ impl Step<'_> {
         for lane in each(lanes) {
             let address = addresses[lane];
             let global = matches!(space, Space::Global | Space::Generic);
-            let new = |old| apply(op, ty, global, old, b[lane], c[lane]).unwrap_or(old) & mask(width);
+            let new = |old| apply(op, ty, global, old, b[lane], c[lane]).unwrap_or(old) & ones(8 * width);
             let old = match space {
                 Space::Global | Space::Generic => {
                     let memory = self.launch.memory;
@@ -86,7 +86,7 @@ impl Step<'_> {
                         old
                     } else {
                         let shift = 8 * (address % 4) as u32;
-                        let keep = !((mask(width) as u32) << shift);
+                        let keep = !((ones(8 * width) as u32) << shift);
                         let word = allocation.change(address, |word| {
                             let old = u64::from(word & !keep) >> shift;
                             word & keep | (new(old) as u32) << shift
@@ -132,9 +132,8 @@ fn apply(op: AtomicOp, ty: Type, global: bool, old: u64, b: u64, c: u64) -> Opti
             _ => None,
         };
     }
-    let shift = 64 - ty.bits();
-    let signed = |value: u64| (value << shift) as i64 >> shift;
-    let b = b & u64::MAX >> shift;
+    let signed = |value: u64| sign_extended(value, ty.bits());
+    let b = b & ones(ty.bits());
     Some(match op {
         AtomicOp::Add => old.wrapping_add(b),
         AtomicOp::Minimum if ty.is_signed() => signed(old).min(signed(b)) as u64,
@@ -170,9 +169,7 @@ fn apply(op: AtomicOp, ty: Type, global: bool, old: u64, b: u64, c: u64) -> Opti
 }
 
 fn add(ty: Type, global: bool, old: u64, b: u64) -> Option<u64> {
-    let halves = |of: fn(u16, u16) -> u16| {
-        u64::from(of(old as u16, b as u16)) | u64::from(of((old >> 16) as u16, (b >> 16) as u16)) << 16
-    };
+    let pair = |of: fn(u64, u64) -> u64| of(old & 0xffff, b & 0xffff) | of(old >> 16, b >> 16) << 16;
     Some(match ty {
         Type::F32 => {
             let flushed = |x: f32| if global && x.is_subnormal() { 0f32.copysign(x) } else { x };
@@ -180,40 +177,22 @@ fn add(ty: Type, global: bool, old: u64, b: u64) -> Option<u64> {
             u64::from(flushed(sum).to_bits())
         }
         Type::F64 => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
-        Type::F16 => u64::from(add_f16(old as u16, b as u16)),
-        Type::BF16 => u64::from(add_bf16(old as u16, b as u16)),
-        Type::F16x2 => halves(add_f16),
-        Type::BF16x2 => halves(add_bf16),
+        Type::F16 => half::sum::<false>(old, b),
+        Type::BF16 => half::sum::<true>(old, b),
+        Type::F16x2 => pair(half::sum::<false>),
+        Type::BF16x2 => pair(half::sum::<true>),
         _ => return None,
     })
-}
-
-/// The sum in f64 is exact but for its own rounding, which is far below half of the result's last place.
-fn add_f16(a: u16, b: u16) -> u16 {
-    f16::from_f64(f16::from_bits(a).to_f64() + f16::from_bits(b).to_f64()).to_bits()
-}
-
-fn add_bf16(a: u16, b: u16) -> u16 {
-    let (a, b) = (bf16::from_bits(a).to_f32(), bf16::from_bits(b).to_f32());
-    // Rounded to odd, so that the second rounding sees on which side of a tie the sum lies.
-    let exact = f64::from(a) + f64::from(b);
-    let near = exact as f32;
-    let odd = if f64::from(near) == exact || near.to_bits() & 1 == 1 || !near.is_finite() {
-        near
-    } else {
-        let up = (exact > f64::from(near)) == (near > 0.0);
-        f32::from_bits(if up { near.to_bits() + 1 } else { near.to_bits() - 1 })
-    };
-    bf16::from_f32(odd).to_bits()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::half::{bf16, f16};
 
     #[test]
     fn integers_by_their_types() {
-        let apply = |op, ty, old, b| apply(op, ty, true, old, b, 0).unwrap() & mask(ty.bytes());
+        let apply = |op, ty, old, b| apply(op, ty, true, old, b, 0).unwrap() & ones(ty.bits());
         assert_eq!(apply(AtomicOp::Add, Type::U32, 0xffff_ffff, 2), 1);
         assert_eq!(apply(AtomicOp::Minimum, Type::S32, 0xffff_fffe, 3), 0xffff_fffe);
         assert_eq!(apply(AtomicOp::Minimum, Type::U32, 0xffff_fffe, 3), 3);

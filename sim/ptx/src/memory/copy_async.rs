@@ -141,9 +141,8 @@ impl Step<'_> {
             for lane in each(self.lanes) {
                 let race = self.state.shared.begin_copy(to[lane], bytes, (self.warp, self.pc), lane);
                 if let Some(race) = race {
-                    let kernel = self.launch.kernel;
-                    let line = |pc: usize| kernel.instructions.get(pc).map_or(0, |i| i.line);
-                    self.state.finding(lane, race.fault(Access::Write, line));
+                    let kind = race.fault(Access::Write, |pc| self.launch.kernel.line(pc));
+                    self.state.finding(lane, kind);
                 }
             }
         }

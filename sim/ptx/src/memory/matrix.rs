@@ -1,10 +1,10 @@
 //! `ldmatrix` and `stmatrix`: 8 x 8 matrices of 16-bit elements, a row of 16 bytes an address.
 
 use crate::compute::fragment::{of_rows, to_rows};
-use crate::fault::{Access, FaultKind, Problem};
+use crate::fault::{Access, Problem};
 use crate::ir::{Address, Register, Source};
 use crate::registers::{LANES, Lanes};
-use crate::step::{Step, each};
+use crate::step::Step;
 
 /// Bytes of a row.
 const ROW: u32 = 16;
@@ -12,14 +12,7 @@ const ROW: u32 = 16;
 impl Step<'_> {
     /// Rows' addresses, lane `8 i + r` that of row r of matrix i, if all lanes are there and the rows exist.
     fn rows(&mut self, address: Address, count: usize, access: Access) -> Result<Lanes, Box<Problem>> {
-        let mut addresses = self.addresses(address);
-        // Generic addresses may stand for shared ones.
-        for address in &mut addresses {
-            let (space, offset) = super::window::resolve(*address);
-            if space == crate::ir::Space::Shared {
-                *address = offset;
-            }
-        }
+        let addresses = self.addresses(address);
         for (lane, address) in addresses.iter().enumerate().take(8 * count) {
             let check = self.state.shared.check(*address, ROW, ROW, access);
             check.map_err(|kind| Problem::at(lane, kind))?;
@@ -84,16 +77,5 @@ impl Step<'_> {
             }
         }
         Ok(())
-    }
-
-    /// All 32 lanes must execute it together.
-    pub(crate) fn whole_warp(&self) -> Result<(), Box<Problem>> {
-        match self.lanes {
-            u32::MAX => Ok(()),
-            lanes => {
-                let lane = each(lanes).next().unwrap_or(0);
-                Err(Problem::at(lane, FaultKind::MissingLanes { lanes, missing: !lanes }))
-            }
-        }
     }
 }

@@ -4,18 +4,23 @@
 //! through which a generic address reaches a block's shared memory, a thread's local memory and the parameters.
 
 mod access;
+mod allocation;
 mod atomic;
 mod copy_async;
 mod global;
+mod load;
 mod local;
 mod matrix;
-mod memory_barrier;
+mod mbarrier;
 mod race;
 mod shared;
+mod store;
+mod tag;
 pub(crate) mod window;
 
+pub(crate) use allocation::Contents;
 pub(crate) use atomic::Atomic;
 pub(crate) use copy_async::Copies;
-pub(crate) use global::{Contents, GlobalMemory};
+pub(crate) use global::GlobalMemory;
 pub(crate) use local::Local;
 pub(crate) use shared::Shared;

@@ -5,83 +5,7 @@
 //! of another warp whose epoch the accessing warp does not know to have ended, and with one of another lane of its own warp
 //! in the same epoch.
 
-use crate::fault::{Access, FaultKind, Other};
-
-/// An access, packed: nothing at all is 0.
-///
-/// From the lowest: ordered (1 bit), under way (1), warp (5), lane (6, 32 means several), instruction (22), epoch (29).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Tag(u64);
-
-const ORDERED: u64 = 1;
-const UNDER_WAY: u64 = 2;
-const WARP: u32 = 2;
-const LANE: u32 = 7;
-const PC: u32 = 13;
-const EPOCH: u32 = 35;
-const SEVERAL: u64 = 32;
-const LAST_EPOCH: u64 = (1 << (64 - EPOCH)) - 1;
-
-impl Tag {
-    fn warp(self) -> usize {
-        (self.0 >> WARP & 31) as usize
-    }
-
-    fn lane(self) -> u64 {
-        self.0 >> LANE & 63
-    }
-
-    fn pc(self) -> usize {
-        (self.0 >> PC & ((1 << (EPOCH - PC)) - 1)) as usize
-    }
-
-    fn epoch(self) -> u64 {
-        self.0 >> EPOCH
-    }
-
-    fn is(self, flag: u64) -> bool {
-        self.0 & flag != 0
-    }
-
-    fn of_several(self) -> Tag {
-        Tag(self.0 & !(63 << LANE) | SEVERAL << LANE)
-    }
-
-    fn with_lane(self, lane: usize) -> Tag {
-        Tag(self.0 | (lane as u64) << LANE)
-    }
-}
-
-/// A race that was found: the byte and the other access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Race {
-    address: usize,
-    other: Tag,
-    other_wrote: bool,
-}
-
-impl Race {
-    /// As a fault; `line` tells an instruction's line.
-    pub(crate) fn fault(self, access: Access, line: impl Fn(usize) -> u32) -> FaultKind {
-        let address = self.address as u64;
-        if self.other.is(UNDER_WAY) {
-            return FaultKind::CopyUnderWay { access, address };
-        }
-        let other_access = match (self.other.is(ORDERED), self.other_wrote) {
-            (true, true) => Access::Atomic,
-            (false, true) => Access::Write,
-            (_, false) => Access::Read,
-        };
-        let lane = self.other.lane();
-        let other = Other {
-            access: other_access,
-            warp: self.other.warp() as u32,
-            lane: (lane != SEVERAL).then_some(lane as u32),
-            line: line(self.other.pc()),
-        };
-        FaultKind::Race { address, access, other }
-    }
-}
+use super::tag::{ORDERED, Race, Tag, UNDER_WAY};
 
 /// The shadow of a block's shared memory.
 #[derive(Debug)]
@@ -135,17 +59,13 @@ impl Races {
     /// The tag of a lane's access.
     #[inline]
     pub(crate) fn tag(&self, warp: usize, pc: usize, ordered: bool) -> Tag {
-        let epoch = self.clocks[warp][warp].min(LAST_EPOCH);
-        Tag(epoch << EPOCH
-            | (pc as u64 & ((1 << (EPOCH - PC)) - 1)) << PC
-            | (warp as u64) << WARP
-            | u64::from(ordered))
+        Tag::new(self.clocks[warp][warp], pc, warp, ordered)
     }
 
     /// Whether the remembered access is ordered before one with this tag.
     #[inline]
     fn before(&self, old: Tag, tag: Tag) -> bool {
-        if old.0 == 0 {
+        if old == Tag::default() {
             return true;
         }
         if old.is(UNDER_WAY) {
@@ -180,7 +100,7 @@ impl Races {
             if first == tag {
                 continue;
             }
-            self.reads[at] = if first.0 == 0 {
+            self.reads[at] = if first == Tag::default() {
                 [tag, second]
             } else if first.warp() == tag.warp() {
                 // The lanes of one instruction, or of one epoch.
@@ -222,7 +142,7 @@ impl Races {
                 known = write;
             }
             let reads = self.reads[at];
-            if reads[0].0 != 0 {
+            if reads[0] != Tag::default() {
                 for read in reads {
                     if race.is_none() && !self.before(read, tag) {
                         race = Some(Race { address: at, other: read, other_wrote: false });
@@ -238,7 +158,7 @@ impl Races {
     /// A `cp.async` begins to write bytes: nobody may touch them until it is waited for.
     pub(crate) fn begin_copy(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) -> Option<Race> {
         let race = self.write(address, bytes, tag, lane, false);
-        let tag = Tag(tag.with_lane(lane).0 | UNDER_WAY);
+        let tag = tag.with_lane(lane).under_way();
         self.writes[address..address + bytes].fill(tag);
         race
     }
@@ -312,6 +232,7 @@ impl Races {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Access, FaultKind};
 
     fn read(races: &mut Races, warp: usize, lane: usize) -> bool {
         let tag = races.tag(warp, 1, false);

@@ -1,6 +1,7 @@
 //! A block's shared memory, with what is remembered of each byte.
 
-use super::race::{Race, Races};
+use super::race::Races;
+use super::tag::Race;
 use crate::fault::{Access, FaultKind};
 use crate::ir::Space;
 

@@ -9,7 +9,7 @@ pub(crate) const LOCAL: u64 = 0x0400_0000;
 /// First generic address of the parameters.
 pub(crate) const PARAM: u64 = 0x4000_0000;
 /// Bytes of the shared window.
-const SHARED_BYTES: u64 = 0x0100_0000;
+pub(crate) const SHARED_BYTES: u64 = 0x0100_0000;
 /// Bytes of the local window.
 const LOCAL_BYTES: u64 = 0x2000_0000;
 /// Bytes of the window of parameters.
@@ -34,6 +34,15 @@ pub(crate) fn resolve(address: u64) -> (Space, u64) {
         (Space::Param, address - PARAM)
     } else {
         (Space::Global, address)
+    }
+}
+
+/// An address in shared memory, where a generic one may stand for it.
+#[inline]
+pub(crate) fn in_shared(address: u64) -> u64 {
+    match resolve(address) {
+        (Space::Shared, offset) => offset,
+        _ => address,
     }
 }
 

@@ -13,7 +13,7 @@ fn loops_of_different_lengths() {
     );
     // All lanes of each warp are together again behind the loop.
     let expected: Vec<u32> = (0..40)
-        .map(|lane: u32| lane * lane.saturating_sub(1) / 2 | (if lane < 32 { 32 } else { 8 }) << 16)
+        .map(|lane: u32| (lane * lane.saturating_sub(1) / 2) | ((if lane < 32 { 32 } else { 8 }) << 16))
         .collect();
     assert_eq!(run.output(), expected);
 }

@@ -52,9 +52,7 @@ fn dynamic_shared_memory_begins_behind_the_static_one() {
 
 #[test]
 fn what_no_device_would_take() {
-    let text = source(0, "")
-        .replace(".address_size 64\n", ".address_size 64\n")
-        .replace(") {", ") .maxntid 64, 1, 1 {");
+    let text = source(0, "").replace(") {", ") .maxntid 64, 1, 1 {");
     let (machine, module) = machine(&text);
     let launch = |name: &str, shape, arguments: &Arguments| {
         machine.launch(&module, name, shape, arguments).unwrap_err()

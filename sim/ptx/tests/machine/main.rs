@@ -1,5 +1,7 @@
 //! Whole kernels, written by hand: memories, barriers, divergence, and every fault.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests, and what they have in common")]
+
 mod atomic;
 mod barrier;
 mod copy_async;
@@ -8,8 +10,10 @@ mod divergence;
 mod faults;
 mod launch;
 mod matrix;
+mod mbarrier;
 mod memory;
-mod memory_barrier;
 mod mutations;
 mod races;
+mod refused;
+mod special;
 mod support;

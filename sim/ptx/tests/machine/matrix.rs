@@ -79,3 +79,12 @@ fn rows_are_aligned_and_all_lanes_are_there() {
     let expected = FaultKind::MissingLanes { lanes: 0x3fff_ffff, missing: 0xc000_0000 };
     assert_eq!(block(32, &body).shared(512).fault(), expected);
 }
+
+#[test]
+fn a_generic_address_is_none_of_shared_memory() {
+    let body = format!(
+        "{FILL} cvt.u64.u32 %d9, %r2; cvta.shared.u64 %d9, %d9;\n\
+        ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r4}}, [%d9]; // HERE"
+    );
+    assert!(matches!(block(32, &body).shared(512).fault(), FaultKind::OutOfBounds { .. }));
+}

@@ -5,7 +5,7 @@ use super::super::syntax::{Operand, OperandKind};
 use super::form::Form;
 use super::scope::Symbol;
 use super::{access, operands};
-use crate::ir::{Address, MemoryBarrier, Op, Space, Type};
+use crate::ir::{Address, Mbarrier, Op, Space, Type};
 
 pub(super) fn read(mut form: Form<'_, '_, '_>) -> Result<()> {
     if form.written.mnemonic.text == "mbarrier" {
@@ -78,7 +78,7 @@ fn barrier(mut form: Form<'_, '_, '_>) -> Result<()> {
     if let What::PendingCount = what {
         form.must("b64")?;
         let (dst, state) = (form.dst(Type::U32)?, form.src(Type::B64)?);
-        return form.done(Op::MemoryBarrier(Box::new(MemoryBarrier::PendingCount { dst, state })));
+        return form.done(Op::Mbarrier(Box::new(Mbarrier::PendingCount { dst, state })));
     }
     let mut parity = false;
     match what {
@@ -99,10 +99,8 @@ fn barrier(mut form: Form<'_, '_, '_>) -> Result<()> {
     form.choose(&[("shared", ()), ("shared::cta", ())]);
     form.must("b64")?;
     let operation = match what {
-        What::Initialize => {
-            MemoryBarrier::Initialize { barrier: object(&mut form)?, count: form.src(Type::U32)? }
-        }
-        What::Invalidate => MemoryBarrier::Invalidate { barrier: object(&mut form)? },
+        What::Initialize => Mbarrier::Initialize { barrier: object(&mut form)?, count: form.src(Type::U32)? },
+        What::Invalidate => Mbarrier::Invalidate { barrier: object(&mut form)? },
         What::Arrive { drop } => {
             let state = match form.peek_operand() {
                 Some(Operand { kind: OperandKind::Sink, .. }) => {
@@ -114,15 +112,15 @@ fn barrier(mut form: Form<'_, '_, '_>) -> Result<()> {
             };
             let barrier = object(&mut form)?;
             let count = if form.operands_left() > 0 { Some(form.src(Type::U32)?) } else { None };
-            MemoryBarrier::Arrive { barrier, state, count, drop }
+            Mbarrier::Arrive { barrier, state, count, drop }
         }
         What::Test { may_wait } => {
             let dst = form.dst_predicate()?;
             let barrier = object(&mut form)?;
             let operation = if parity {
-                MemoryBarrier::TestParity { dst, barrier, parity: form.src(Type::U32)?, may_wait }
+                Mbarrier::TestParity { dst, barrier, parity: form.src(Type::U32)?, may_wait }
             } else {
-                MemoryBarrier::Test { dst, barrier, state: form.src(Type::B64)?, may_wait }
+                Mbarrier::Test { dst, barrier, state: form.src(Type::B64)?, may_wait }
             };
             // How long a thread may be suspended.
             if may_wait && form.operands_left() > 0 {
@@ -135,5 +133,5 @@ fn barrier(mut form: Form<'_, '_, '_>) -> Result<()> {
             return Err(Problem::new(form.written.mnemonic.at, "an operation of a barrier", found));
         }
     };
-    form.done(Op::MemoryBarrier(Box::new(operation)))
+    form.done(Op::Mbarrier(Box::new(operation)))
 }

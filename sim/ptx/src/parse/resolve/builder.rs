@@ -6,10 +6,9 @@ use super::Names;
 use super::form::{self, Form};
 use super::layout::{self, Shared};
 use super::scope::{Label, Scope, Symbol, twice};
-use crate::ir::{Guard, Instruction, Op, Param, Predicate, Register, SourceLine, Space, Type};
-
-/// Instructions of a kernel, at most: functions that call functions may grow without measure.
-const LIMIT: usize = 1 << 19;
+use crate::ir::{
+    Guard, Instruction, MAX_INSTRUCTIONS, Op, Param, Predicate, Register, SourceLine, Space, Type,
+};
 
 /// What a kernel needs of each kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -253,8 +252,10 @@ impl<'n, 't> Builder<'n, 't> {
 
     /// Adds an instruction; targets of branches are numbers of labels until the end.
     pub(super) fn emit(&mut self, op: Op, guard: Option<Guard>, line: u32, at: usize) -> Result<()> {
-        if self.instructions.len() >= LIMIT {
-            return Err(Problem::new(at, "at most 524288 instructions a kernel", "more"));
+        // Functions that call functions may grow without measure.
+        if self.instructions.len() >= MAX_INSTRUCTIONS {
+            let expected = format!("at most {MAX_INSTRUCTIONS} instructions a kernel");
+            return Err(Problem::new(at, expected, "more"));
         }
         self.instructions.push(Instruction { guard, op, line, source: self.source });
         Ok(())

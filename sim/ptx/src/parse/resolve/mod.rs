@@ -16,6 +16,7 @@ mod layout;
 mod matrix;
 mod moves;
 mod operands;
+mod place;
 mod scope;
 mod share;
 mod special;

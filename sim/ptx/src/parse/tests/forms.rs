@@ -2,7 +2,7 @@
 
 use super::{instructions, op};
 use crate::ir::{
-    AtomicOp, BarrierKind, BinaryOp, CarryOp, Comparison, FloatMode, MemoryBarrier, Op, Order, PermuteMode,
+    AtomicOp, BarrierKind, BinaryOp, CarryOp, Comparison, FloatMode, Mbarrier, Op, Order, PermuteMode,
     Rounding, Scope, Space, TernaryOp, Type, UnaryOp,
 };
 use crate::{Arguments, Error, FaultKind, LaunchShape, Machine, Options};
@@ -279,12 +279,11 @@ fn barriers() {
         (BarrierKind::Reduce { .. }, true)
     ));
     assert_eq!(op("fence.sc.sys;"), Op::Fence { scope: Scope::System });
-    let Op::MemoryBarrier(barrier) =
-        op("mbarrier.try_wait.parity.acquire.cta.shared.b64 %p0, [tile+8], 1, 99;")
+    let Op::Mbarrier(barrier) = op("mbarrier.try_wait.parity.acquire.cta.shared.b64 %p0, [tile+8], 1, 99;")
     else {
         panic!()
     };
-    assert!(matches!(*barrier, MemoryBarrier::TestParity { may_wait: true, .. }));
+    assert!(matches!(*barrier, Mbarrier::TestParity { may_wait: true, .. }));
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! The object's 8 bytes, which PTX leaves open: the arrivals that a phase expects (20 bits), those that are still missing (20),
 //! the number of the phase (24). A phase's state is the object as an arrival found it.
 
+use super::window::in_shared;
 use crate::fault::{Access, FaultKind, Problem};
-use crate::ir::{Address, MemoryBarrier, Space};
+use crate::ir::{Address, Mbarrier};
 use crate::registers::LANES;
 use crate::step::{Flow, Step, each};
 
@@ -48,10 +49,7 @@ impl Object {
 impl Step<'_> {
     /// The address of the object in shared memory, where it lies there.
     fn object_address(&self, lane: usize, address: u64) -> Result<u64, Box<Problem>> {
-        let address = match super::window::resolve(address) {
-            (Space::Shared, offset) => offset,
-            _ => address,
-        };
+        let address = in_shared(address);
         let check = self.state.shared.check(address, BYTES, BYTES, Access::Atomic);
         check.map_err(|kind| Problem::at(lane, kind))?;
         Ok(address)
@@ -63,7 +61,7 @@ impl Step<'_> {
         let written = self.state.shared.uninitialised(address, BYTES).is_none();
         if bits == u64::MAX || object.missing == 0 || !written {
             let problem = "it was not initialised";
-            return Err(Problem::at(lane, FaultKind::MemoryBarrier { address, problem }));
+            return Err(Problem::at(lane, FaultKind::Mbarrier { address, problem }));
         }
         Ok(object)
     }
@@ -78,7 +76,7 @@ impl Step<'_> {
         let state = object.pack();
         if !object.arrive(count, drop) {
             let problem = "more threads arrive than it expects";
-            return Err(Problem::at(lane, FaultKind::MemoryBarrier { address, problem }));
+            return Err(Problem::at(lane, FaultKind::Mbarrier { address, problem }));
         }
         self.put(address, object);
         if let Some(races) = &mut self.state.shared.races {
@@ -105,9 +103,9 @@ impl Step<'_> {
     }
 
     /// One of `mbarrier.*`.
-    pub(crate) fn memory_barrier(&mut self, op: &MemoryBarrier) -> Result<Flow, Box<Problem>> {
+    pub(crate) fn mbarrier(&mut self, op: &Mbarrier) -> Result<Flow, Box<Problem>> {
         match *op {
-            MemoryBarrier::Initialize { barrier, count } => {
+            Mbarrier::Initialize { barrier, count } => {
                 let addresses = self.addresses(barrier);
                 let counts = self.registers.read(count, self.specials);
                 for lane in each(self.lanes) {
@@ -115,7 +113,7 @@ impl Step<'_> {
                     let expected = counts[lane];
                     if expected == 0 || expected > COUNT {
                         let problem = "its count is not 1 to 2^20 - 1";
-                        return Err(Problem::at(lane, FaultKind::MemoryBarrier { address, problem }));
+                        return Err(Problem::at(lane, FaultKind::Mbarrier { address, problem }));
                     }
                     if self.state.shared.is_checked() {
                         self.note_write(lane, address, BYTES, Access::Write, true, true);
@@ -123,7 +121,7 @@ impl Step<'_> {
                     self.put(address, Object { expected, missing: expected, phase: 0 });
                 }
             }
-            MemoryBarrier::Invalidate { barrier } => {
+            Mbarrier::Invalidate { barrier } => {
                 let addresses = self.addresses(barrier);
                 for lane in each(self.lanes) {
                     let address = self.object_address(lane, addresses[lane])?;
@@ -131,7 +129,7 @@ impl Step<'_> {
                     self.state.shared.store(address, BYTES, 0);
                 }
             }
-            MemoryBarrier::Arrive { barrier, state, count, drop } => {
+            Mbarrier::Arrive { barrier, state, count, drop } => {
                 let addresses = self.addresses(barrier);
                 let counts = count.map_or([1; LANES], |count| self.registers.read(count, self.specials));
                 for lane in each(self.lanes) {
@@ -141,16 +139,16 @@ impl Step<'_> {
                     }
                 }
             }
-            MemoryBarrier::Test { dst, barrier, state, .. } => {
+            Mbarrier::Test { dst, barrier, state, .. } => {
                 let states = self.registers.read(state, self.specials);
                 return self
                     .test(dst, barrier, |lane, object| object.phase != Object::unpack(states[lane]).phase);
             }
-            MemoryBarrier::TestParity { dst, barrier, parity, .. } => {
+            Mbarrier::TestParity { dst, barrier, parity, .. } => {
                 let parities = self.registers.read(parity, self.specials);
                 return self.test(dst, barrier, |lane, object| object.phase & 1 != parities[lane] & 1);
             }
-            MemoryBarrier::PendingCount { dst, state } => {
+            Mbarrier::PendingCount { dst, state } => {
                 let states = self.registers.read(state, self.specials);
                 let counts = states.map(|state| Object::unpack(state).missing);
                 self.registers.write(dst, self.lanes, &counts);

@@ -68,11 +68,20 @@ fn copies_arrive() {
 #[test]
 fn an_object_must_be_one() {
     let run = block(1, "mbarrier.arrive.shared.b64 %d8, [s]; // HERE").shared(8);
-    assert!(matches!(run.fault(), FaultKind::MemoryBarrier { problem: "it was not initialised", .. }));
+    assert!(matches!(run.fault(), FaultKind::Mbarrier { problem: "it was not initialised", .. }));
     let body = "mbarrier.init.shared.b64 [s], 2; mbarrier.inval.shared.b64 [s];
         mbarrier.arrive.shared.b64 %d8, [s]; // HERE";
-    assert!(matches!(block(1, body).shared(8).fault(), FaultKind::MemoryBarrier { .. }));
+    assert!(matches!(block(1, body).shared(8).fault(), FaultKind::Mbarrier { .. }));
     let body = "mbarrier.init.shared.b64 [s], 2;\nmbarrier.arrive.noComplete.shared.b64 %d8, [s], 3; // HERE";
     let problem = "more threads arrive than it expects";
-    assert_eq!(block(1, body).shared(8).fault(), FaultKind::MemoryBarrier { address: 0, problem });
+    assert_eq!(block(1, body).shared(8).fault(), FaultKind::Mbarrier { address: 0, problem });
+}
+
+#[test]
+fn a_phase_that_never_ends_is_told() {
+    let body = "mbarrier.init.shared.b64 [s], 2; mbarrier.arrive.shared.b64 %d8, [s];
+        WAIT: mbarrier.try_wait.shared.b64 %p1, [s], %d8; @!%p1 bra WAIT;";
+    let mut run = block(1, body).shared(8);
+    run.options = run.options.with_max_steps(1000);
+    assert_eq!(run.fault(), FaultKind::Endless { steps: 1000 });
 }
