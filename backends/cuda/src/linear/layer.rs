@@ -128,7 +128,27 @@ fn by_tensor_cores(
     stream.launch(launch)
 }
 
-fn by_dot_products(stream: &mut CudaStream, args: &LinearArgs<'_, Cuda>, input: &Input<'_>) -> Result<()> {
+/// Only the rows of one adapter, their products times its scale.
+#[derive(Clone, Copy)]
+pub(super) struct Only<'a> {
+    /// I32, the adapter of each row.
+    pub(super) adapters: &'a Tensor<Cuda>,
+    pub(super) adapter: usize,
+    pub(super) scale: f32,
+}
+
+/// Times floats; none of the result's rows but those of `only`.
+pub(super) fn floats(stream: &mut CudaStream, args: &LinearArgs<'_, Cuda>, only: Only<'_>) -> Result<()> {
+    let input = Input::of(&args.x)?;
+    by_dot_products(stream, args, &input, Some(only))
+}
+
+fn by_dot_products(
+    stream: &mut CudaStream,
+    args: &LinearArgs<'_, Cuda>,
+    input: &Input<'_>,
+    only: Option<Only<'_>>,
+) -> Result<()> {
     let (packed, spec, to) = (args.weights, args.weights.as_ref(), Rows::of(args.out));
     let (layout, after) = (packed.layout(), &args.epilogue);
     let unknown = |what| unsupported("linear", what, spec);
@@ -148,7 +168,6 @@ fn by_dot_products(stream: &mut CudaStream, args: &LinearArgs<'_, Cuda>, input: 
         ActivationFormat::Int8PerGroup { group_size } => group_size.min(spec.in_features),
         _ => 0,
     };
-    let grouped = spec.weights.is_group_wise() || x_group > 0;
     let offset = match spec.weights.offset() {
         GroupOffset::Symmetric => 0,
         GroupOffset::ZeroPoint => 1,
@@ -156,6 +175,11 @@ fn by_dot_products(stream: &mut CudaStream, args: &LinearArgs<'_, Cuda>, input: 
         _ => return Err(unknown("this form of offsets")),
     };
     let w_group = spec.weights.group_size(spec.in_features).map_or(1, |size| size.min(spec.in_features));
+    let step = match (spec.activations.is_quantized(), x_group) {
+        (true, 0) if spec.weights.is_group_wise() => w_group,
+        (true, x_group) if x_group > 0 => x_group.min(w_group),
+        _ => 0,
+    };
     let scales_stride = if spec.activations.is_per_tensor() { 0 } else { input.scales.map_or(0, stride) };
     let OutputScale { scale, zero_point, .. } = after.output_scale.unwrap_or(OutputScale::new(1.0));
     let launch =
@@ -187,12 +211,16 @@ fn by_dot_products(stream: &mut CudaStream, args: &LinearArgs<'_, Cuda>, input: 
             Some(outliers) => known(outliers.dtype)?,
             None => 0,
         })
-        .int(grouped.into())
+        .count("columns of a step", step)
+        .int(spec.weights.is_channel_wise().into())
         .int(spec.gate.is_some().into())
         .int(function)
         .int(zero_point)
         .float(scale)
         .float(after.soft_cap.unwrap_or(0.0))
+        .maybe("plan", only.map(|only| only.adapters))
+        .count("adapter", only.map_or(0, |only| only.adapter))
+        .float(only.map_or(1.0, |only| only.scale))
         .grid([to.outer, spec.out_features.div_ceil(RESULTS), 1]);
     stream.launch(launch)
 }
@@ -237,7 +265,7 @@ impl Linear for Cuda {
         let input = Input::of(&args.x)?;
         match is_plain(&args, args.weights.as_ref()) {
             Some(out) => by_tensor_cores(stream, &args, &input, out),
-            None => by_dot_products(stream, &args, &input),
+            None => by_dot_products(stream, &args, &input, None),
         }
     }
 }
