@@ -26,6 +26,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("embedding/l2_normalize.cu", &["SHFL", "MUFU.RSQ"]),
     ("embedding/look_up.cu", &["LDG", "STG"]),
     ("embedding/pooling.cu", &["LDG", "STG"]),
+    ("linear/dot.cu", &["SHFL", "LDG", "STG"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("logits/logits.cu", &["LDG", "STG"]),
     ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),

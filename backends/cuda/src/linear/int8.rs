@@ -1,8 +1,11 @@
 //! W8A8 products: `out[m, n] = (f32(sum over k of x[m, k] * w[n, k]) * w_scale[n]) * x_scale[m]`, the sums exact in i32.
 
+use halite_hal::DType;
+
 use crate::{
     compile::{Program, Source},
     driver::{LaunchShape, Parameters},
+    launch::Launch,
 };
 
 /// The kernel's name in its module.
@@ -73,6 +76,17 @@ impl Out {
     /// All of them.
     pub const ALL: [Out; 4] = [Out::F32, Out::F16, Out::BF16, Out::I32];
 
+    /// That of a tensor; none of others.
+    pub(super) fn of(dtype: DType) -> Option<Self> {
+        match dtype {
+            DType::F32 => Some(Out::F32),
+            DType::F16 => Some(Out::F16),
+            DType::Bf16 => Some(Out::BF16),
+            DType::I32 => Some(Out::I32),
+            _ => None,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Out::F32 => "f32",
@@ -116,6 +130,27 @@ pub fn program(tile: Tile, out: Out, alignment: Alignment) -> Program {
         .define("WARPS_N", tile.warps_n)
         .define("X_ALIGN", alignment.bytes())
         .define("OUT", out.name())
+}
+
+/// The launch of a form that computes `m` rows and `n` columns, its parameters apart.
+pub(super) fn launch(out: Out, alignment: Alignment, m: usize, n: usize) -> Launch {
+    let tile = match m {
+        0..=16 => Tile::DECODE,
+        17..=64 => Tile::MIDDLE,
+        _ => Tile::LARGE,
+    };
+    Launch::new("linear", &SOURCE, KERNEL)
+        .constant("BLOCK_M", tile.m as usize)
+        .constant("BLOCK_N", tile.n as usize)
+        .constant("BLOCK_K", tile.k as usize)
+        .constant("STAGES", tile.stages as usize)
+        .constant("WARPS_M", tile.warps_m as usize)
+        .constant("WARPS_N", tile.warps_n as usize)
+        .constant("X_ALIGN", alignment.bytes() as usize)
+        .word("OUT", out.name())
+        .grid([m.div_ceil(tile.m as usize), n.div_ceil(tile.n as usize), 1])
+        .block(32 * tile.warps_m * tile.warps_n)
+        .shared(tile.shared_bytes() as usize)
 }
 
 pub(super) fn programs() -> Vec<Program> {

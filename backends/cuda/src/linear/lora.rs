@@ -1,35 +1,53 @@
-//! Low-rank adapters: not here yet. Whatever is asked of it is refused by name.
+//! Low-rank adapters: for each adapter that a step has, two products of its rows, the second added to the output. A row's bits
+//! do not depend on the other rows.
 
-use crate::{
-    device::Cuda,
-    stream::CudaStream,
-    support::{not_yet, unsupported},
-};
-use halite_hal::Result;
+use super::layer::{Only, floats};
+use crate::{device::Cuda, room, stream::CudaStream};
+use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    linear::{Lora, LoraAdapter, LoraArgs, LoraLimits, LoraPlan, LoraSpec, LoraStep},
+    linear::{
+        Activations, Epilogue, LinearArgs, Lora, LoraAdapter, LoraArgs, LoraLimits, LoraPlan, LoraSpec,
+        LoraStep,
+    },
 };
 
-/// A plan of adapters; there is none yet.
-#[derive(Clone, Debug)]
-pub enum CudaLoraPlan {}
+/// A step's adapters: which there are on the host, and that of each row on the device.
+#[derive(Debug)]
+pub struct CudaLoraPlan {
+    spec: LoraSpec,
+    max_rows: usize,
+    rows: usize,
+    /// In ascending order, each once.
+    adapters: Vec<usize>,
+    /// I32 `[max_rows]`.
+    table: Tensor<Cuda>,
+}
 
 impl LoraPlan for CudaLoraPlan {
     fn spec(&self) -> &LoraSpec {
-        match *self {}
+        &self.spec
     }
 
     fn max_rows(&self) -> usize {
-        match *self {}
+        self.max_rows
     }
 
     fn rows(&self) -> usize {
-        match *self {}
+        self.rows
     }
 
     fn last_adapter(&self) -> Option<usize> {
-        match *self {}
+        self.adapters.last().copied()
+    }
+}
+
+impl CudaLoraPlan {
+    /// Products of A in F32, of all rows; the largest rank of these adapters, and its bytes.
+    fn hidden(&self, adapters: &[Option<LoraAdapter<'_, Cuda>>]) -> (usize, u64) {
+        let ranks = adapters.iter().flatten().map(|adapter| adapter.down.as_ref().out_features);
+        let rank = ranks.max().unwrap_or(0);
+        (rank, room::bytes(DType::F32, self.max_rows.saturating_mul(rank)))
     }
 }
 
@@ -37,27 +55,57 @@ impl Lora for Cuda {
     type LoraPlan = CudaLoraPlan;
 
     fn lora_supports(&self, _: &LoraSpec) -> Support {
-        not_yet("lora")
+        Support::Native
     }
 
-    fn lora_plan(&self, spec: &LoraSpec, _max_rows: usize) -> Result<CudaLoraPlan> {
-        Err(unsupported("lora", "it", spec))
+    fn lora_plan(&self, spec: &LoraSpec, max_rows: usize) -> Result<CudaLoraPlan> {
+        spec.check()?;
+        let table = Tensor::new(self, DType::I32, &[max_rows])?;
+        Ok(CudaLoraPlan { spec: spec.clone(), max_rows, rows: 0, adapters: Vec::new(), table })
     }
 
     fn lora_update(
         &self,
-        _: &mut CudaStream,
+        stream: &mut CudaStream,
         plan: &mut CudaLoraPlan,
-        _: &Checked<LoraStep<'_>, LoraLimits>,
+        step: &Checked<LoraStep<'_>, LoraLimits>,
     ) -> Result<()> {
-        match *plan {}
+        step.checked_against("lora", &plan.limits())?;
+        plan.rows = 0;
+        if !step.adapters.is_empty() {
+            stream.stage(plan.table.buffer(), plan.table.offset(), bytemuck::cast_slice(step.adapters))?;
+        }
+        // -1 is none.
+        let mut adapters: Vec<usize> =
+            step.adapters.iter().filter_map(|&a| usize::try_from(a).ok()).collect();
+        adapters.sort_unstable();
+        adapters.dedup();
+        (plan.rows, plan.adapters) = (step.adapters.len(), adapters);
+        Ok(())
     }
 
-    fn lora_workspace(&self, plan: &CudaLoraPlan, _: &[Option<LoraAdapter<'_, Self>>]) -> u64 {
-        match *plan {}
+    fn lora_workspace(&self, plan: &CudaLoraPlan, adapters: &[Option<LoraAdapter<'_, Self>>]) -> u64 {
+        plan.hidden(adapters).1
     }
 
-    fn lora(&self, _: &mut CudaStream, args: Checked<LoraArgs<'_, Self>>) -> Result<()> {
-        match *args.plan {}
+    fn lora(&self, stream: &mut CudaStream, args: Checked<LoraArgs<'_, Self>>) -> Result<()> {
+        if args.out.shape().elements() == 0 || args.x.shape().elements() == 0 {
+            return Ok(());
+        }
+        let LoraArgs { plan, x, adapters, out } = &*args;
+        let (rank, bytes) = plan.hidden(adapters);
+        let room = stream.scratch("lora", bytes)?.tensor("lora", DType::F32, &[plan.max_rows, rank])?;
+        for &index in &plan.adapters {
+            // The check has found an entry for every index.
+            let Some(&Some(LoraAdapter { down, up, scale })) = adapters.get(index) else { continue };
+            let only = |scale| Only { adapters: &plan.table, adapter: index, scale };
+            let hidden = room.narrow(0, 0..plan.rows)?.narrow(1, 0..down.as_ref().out_features)?;
+            let (x, epilogue) = (Activations::Float(x), Epilogue::default());
+            floats(stream, &LinearArgs { x, weights: down, epilogue, out: &hidden }, only(1.0))?;
+            let (x, epilogue) =
+                (Activations::Float(&hidden), Epilogue { residual: Some(out), ..Epilogue::default() });
+            floats(stream, &LinearArgs { x, weights: up, epilogue, out }, only(scale))?;
+        }
+        Ok(())
     }
 }

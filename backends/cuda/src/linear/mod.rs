@@ -3,13 +3,16 @@
 pub mod int8;
 mod layer;
 mod lora;
+mod packed;
 
-pub use layer::CudaPacked;
 pub use lora::CudaLoraPlan;
+pub use packed::CudaPacked;
 
 use crate::compile::Program;
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    int8::programs()
+    let mut programs = int8::programs();
+    programs.push(layer::program());
+    programs
 }
