@@ -34,6 +34,9 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("quantize/quantize.cu", &["SHFL", "STG.E"]),
     ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
     ("rope/rope.cu", &["LDG", "STG"]),
+    ("sampling/log_probs.cu", &["SHFL", "MUFU.EX2"]),
+    ("sampling/sampling.cu", &["SHFL", "MUFU.EX2", "ATOMS"]),
+    ("sampling/verify.cu", &["SHFL", "MUFU.EX2", "ATOMS"]),
     ("top_k.cu", &["ATOMS", "LDS.64", "BAR"]),
 ];
 /// What it must not have: loads and stores of local memory, which spills are.
