@@ -16,6 +16,7 @@ use halite_kernels::{
 
 /// A plan of attention; there is none yet.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum CudaAttentionPlan {}
 
 impl AttentionPlan for CudaAttentionPlan {

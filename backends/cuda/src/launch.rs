@@ -127,12 +127,6 @@ impl Launch {
         self
     }
 
-    /// Bits: `u64`.
-    pub(crate) fn bits(mut self, value: u64) -> Self {
-        self.parameters = self.parameters.u64(value);
-        self
-    }
-
     /// A float: `f32`.
     pub(crate) fn float(mut self, value: f32) -> Self {
         self.parameters = self.parameters.f32(value);

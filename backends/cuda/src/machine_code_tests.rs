@@ -37,6 +37,9 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("quantize/rotate.cu", &["LDS", "STS", "BAR"]),
     ("rope/rope.cu", &["LDG", "STG"]),
     ("rope/write.cu", &["LDG", "STG", "SHFL"]),
+    ("sampling/log_probs.cu", &["SHFL", "MUFU.EX2"]),
+    ("sampling/sampling.cu", &["SHFL", "MUFU.EX2", "ATOMS"]),
+    ("sampling/verify.cu", &["SHFL", "MUFU.EX2", "ATOMS"]),
     ("top_k.cu", &["ATOMS", "LDS.64", "BAR"]),
 ];
 /// What it must not have: loads and stores of local memory, which spills are.

@@ -14,6 +14,7 @@ use halite_kernels::{
 
 /// Packed weights; there is none yet.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum CudaMlaPacked {}
 
 impl AsRef<MlaSpec> for CudaMlaPacked {
@@ -24,6 +25,7 @@ impl AsRef<MlaSpec> for CudaMlaPacked {
 
 /// A plan of latent attention; there is none yet.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum CudaMlaPlan {}
 
 impl AttentionPlan for CudaMlaPlan {

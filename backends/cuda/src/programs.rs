@@ -16,6 +16,7 @@ pub fn programs() -> Vec<Program> {
         crate::norm::programs(),
         crate::quantize::programs(),
         crate::rope::programs(),
+        crate::sampling::programs(),
         crate::top_k::programs(),
     ]
     .concat()

@@ -108,16 +108,6 @@ impl CudaStream {
         self.hold([to.0.clone(), from.0.clone()])
     }
 
-    /// Sets bytes of a buffer to one value.
-    pub(crate) fn fill_bytes(&mut self, to: &CudaBuffer, at: u64, bytes: u64, value: u8) -> Result<()> {
-        to.check_is_of(&self.device, "fill", "to")?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.device.context().fill(&self.raw, (to.memory(), at), bytes, value)?;
-        self.hold([to.clone()])
-    }
-
     /// Starts reading bytes of a buffer.
     pub(crate) fn read(&mut self, from: &CudaBuffer, at: u64, bytes: u64) -> Result<CudaPending> {
         from.check_is_of(&self.device, "download", "from")?;

@@ -7,7 +7,7 @@ use halite_kernels::{
     attention::{Attention, AttentionSpec},
     cache::KvSpec,
     grouped::Grouped,
-    linear::{Linear, LinearSpec},
+    linear::LinearSpec,
 };
 use halite_parity::parity_tests;
 
@@ -27,8 +27,7 @@ fn device() -> Result<Option<Cuda>> {
 parity_tests!(
     cuda,
     without [
-        "attention", "grouped", "linear", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums",
-        "sampling"
+        "attention", "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
     ]
     if_present device()
 );
@@ -37,13 +36,10 @@ parity_tests!(
 #[test]
 fn what_is_not_judged_is_refused() -> Result<()> {
     let Some(cuda) = device()? else { return Ok(()) };
-    let linear = LinearSpec::w8a8(32, 32);
     let kv = KvSpec::new(1, 1, 32);
     for (family, support) in [
         ("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv))),
-        ("grouped", cuda.grouped_supports(&linear)),
-        ("linear", cuda.linear_supports(&linear)),
-        ("sampling", cuda.sampling_supports(&SamplingSpec::new(32))),
+        ("grouped", cuda.grouped_supports(&LinearSpec::w8a8(32, 32))),
     ] {
         assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
     }

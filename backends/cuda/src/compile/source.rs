@@ -27,6 +27,9 @@ const HEADERS: &[Source] = &[
     Source::new("quantize/rows.cuh", include_str!("../quantize/rows.cuh")),
     Source::new("quantize/steps.cuh", include_str!("../quantize/steps.cuh")),
     Source::new("rope/turn.cuh", include_str!("../rope/turn.cuh")),
+    Source::new("sampling/kept.cuh", include_str!("../sampling/kept.cuh")),
+    Source::new("sampling/row.cuh", include_str!("../sampling/row.cuh")),
+    Source::new("sampling/select.cuh", include_str!("../sampling/select.cuh")),
     Source::new("team.cuh", include_str!("../team.cuh")),
     Source::new("vector.cuh", include_str!("../vector.cuh")),
 ];

@@ -28,6 +28,7 @@ pub(crate) fn programs() -> Vec<Program> {
 
 /// A plan of experts; there is none yet.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum CudaMoePlan {}
 
 impl MoePlan for CudaMoePlan {
