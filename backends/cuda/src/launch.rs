@@ -68,11 +68,6 @@ impl Launch {
         self
     }
 
-    /// `#define NAME 0` or `1`.
-    pub(crate) fn flag(self, name: &'static str, value: bool) -> Self {
-        self.constant(name, value.into())
-    }
-
     /// `#define NAME f16`: the type of a tensor's elements.
     pub(crate) fn element(self, name: &'static str, dtype: DType) -> Self {
         self.word(name, element(dtype))
@@ -124,6 +119,12 @@ impl Launch {
     /// A signed number: `i32`.
     pub(crate) fn int(mut self, value: i32) -> Self {
         self.parameters = self.parameters.i32(value);
+        self
+    }
+
+    /// Bits: `u64`.
+    pub(crate) fn bits(mut self, value: u64) -> Self {
+        self.parameters = self.parameters.u64(value);
         self
     }
 
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_is_compiled_is_told_by_types_and_constants() {
-        let launch = Launch::new("test", &SOURCE, "entry").element("X", DType::Bf16).flag("GATED", true);
+        let launch = Launch::new("test", &SOURCE, "entry").element("X", DType::Bf16).constant("GATED", 1);
         assert_eq!(launch.constant("LANES", 32).program().to_string(), "test.cu (X=bf16, GATED=1, LANES=32)");
     }
 }
