@@ -1,17 +1,17 @@
 //! Memory of what lives as long as a model: weights and caches. Pieces of it lie one after the other in large allocations, so
 //! that those which are smaller than a huge page lie on huge pages too.
 
-use crate::aligned::{ALIGNMENT, AlignedBytes};
+use crate::aligned::{ALIGNMENT, AlignedBytes, HUGE_PAGE};
 use std::{
     ops::Range,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-/// Bytes of an allocation that pieces share. What no piece has touched takes no physical memory.
-const SLAB: u64 = 32 << 20;
-
 /// Larger pieces are allocations of their own.
-const LARGEST_PIECE: u64 = SLAB / 8;
+const LARGEST_PIECE: u64 = HUGE_PAGE as u64;
+
+/// Bytes of an allocation that pieces share. What no piece has touched takes no physical memory.
+const SLAB: u64 = 4 * LARGEST_PIECE;
 
 /// The allocation that is being filled. It is freed with its last piece, and no piece is given out twice.
 #[derive(Default)]
