@@ -11,7 +11,7 @@ pub(crate) const CACHE_LINE: usize = 64;
 /// The alignment of all memory that this backend allocates: a cache line, and a whole AVX-512 vector.
 pub(crate) const ALIGNMENT: usize = CACHE_LINE;
 
-/// The size of a huge page. Memory of this size and more begins at a multiple of it.
+/// The size of a huge page.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// An allocation. Its bytes start out as zeros; large ones take no physical memory until they are touched.
@@ -31,14 +31,13 @@ impl AlignedBytes {
         let len = usize::try_from(bytes).ok()?;
         // Asked for an alignment, the allocator clears memory by writing to all of it; without one it takes pages that
         // are zero already. So the alignment is made here, from 64 bytes more.
-        let alignment = if len < HUGE_PAGE { ALIGNMENT } else { HUGE_PAGE };
-        let layout = Layout::from_size_align(len.checked_add(alignment)?, 1).ok()?;
+        let layout = Layout::from_size_align(len.checked_add(ALIGNMENT)?, 1).ok()?;
         // SAFETY: the layout's size is not zero.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skip = allocation.addr().get().wrapping_neg() % alignment;
-        // SAFETY: `skip` is below the alignment, and so many bytes more than `len` were allocated.
+        let skip = allocation.addr().get().wrapping_neg() % ALIGNMENT;
+        // SAFETY: `skip` is below 64, and `len + 64` bytes were allocated.
         let start = unsafe { allocation.add(skip) };
-        ask_for_huge_pages(start, len / HUGE_PAGE * HUGE_PAGE);
+        ask_for_huge_pages(start, len);
         Some(AlignedBytes { allocation, layout, start, len })
     }
 
@@ -64,12 +63,15 @@ impl AlignedBytes {
 /// only, so that no more memory is taken than was asked for. Where there are none, small ones do.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
-    if len == 0 {
+    let before = start.addr().get().wrapping_neg() % HUGE_PAGE;
+    let pages = len.saturating_sub(before) / HUGE_PAGE;
+    if pages == 0 {
         return;
     }
+    let first = start.as_ptr().wrapping_add(before).cast();
     // A kernel without huge pages refuses, and everything is as it was.
     // SAFETY: the range lies in an allocation of our own; the advice changes what backs it, not what it holds.
-    _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), len, rustix::mm::Advice::LinuxHugepage) };
+    _ = unsafe { rustix::mm::madvise(first, pages * HUGE_PAGE, rustix::mm::Advice::LinuxHugepage) };
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -96,8 +98,7 @@ mod tests {
         let huge = HUGE_PAGE as u64;
         for len in [0, 1, 63, 64, 65, 1 << 20, huge - 1, huge, huge + 1, 3 * huge + 5] {
             let mut bytes = AlignedBytes::zeroed(len).unwrap();
-            let alignment = if len < huge { ALIGNMENT } else { HUGE_PAGE };
-            assert_eq!((bytes.len() as u64, bytes.as_ptr() as usize % alignment), (len, 0));
+            assert_eq!((bytes.len() as u64, bytes.as_ptr() as usize % ALIGNMENT), (len, 0));
             assert!(bytes.as_mut_slice().iter().all(|&byte| byte == 0));
             bytes.as_mut_slice().fill(1);
         }

@@ -11,7 +11,7 @@ use std::{
 const LARGEST_PIECE: u64 = HUGE_PAGE as u64;
 
 /// Bytes of an allocation that pieces share. What no piece has touched takes no physical memory.
-const SLAB: u64 = 4 * LARGEST_PIECE;
+const SLAB: u64 = 8 * LARGEST_PIECE;
 
 /// The allocation that is being filled. It is freed with its last piece, and no piece is given out twice.
 #[derive(Default)]

@@ -12,7 +12,7 @@ struct Given {
     }
 };
 
-KERNEL void __launch_bounds__(BLOCK) cache_write(CACHE_PARAMETERS, const f32* k, const f32* v, i64 k_token, i64 k_head,
+KERNEL void __launch_bounds__(BLOCK, 2) cache_write(CACHE_PARAMETERS, const f32* k, const f32* v, i64 k_token, i64 k_head,
                                                  i64 v_token, i64 v_head, i64 split, i64 kinds) {
     const CacheRows cache = CACHE_ARGUMENTS;
     const Given given = {k, v, k_token, k_head, v_token, v_head, split};
