@@ -381,7 +381,6 @@ mod tests {
 
     #[test]
     fn fences_publish() {
-        let mut races = Races::new(64, 2);
         for (written, read_at, fences) in [(5, 5, 3), (5, 6, 3), (5, 5, 1), (5, 5, 2)] {
             let mut races = Races::new(64, 2);
             assert!(!write(&mut races, 0, 0));
