@@ -78,6 +78,9 @@ impl Step<'_> {
             let problem = "more threads arrive than it expects";
             return Err(Problem::at(lane, FaultKind::Mbarrier { address, problem }));
         }
+        if self.state.shared.is_checked() {
+            self.note_write(lane, address, BYTES, Access::Atomic, true, false);
+        }
         self.put(address, object);
         self.state.progress = true;
         if let Some(races) = &mut self.state.shared.races {
@@ -117,7 +120,8 @@ impl Step<'_> {
                         return Err(Problem::at(lane, FaultKind::Mbarrier { address, problem }));
                     }
                     if self.state.shared.is_checked() {
-                        self.note_write(lane, address, BYTES, Access::Write, true, true);
+                        // Like a plain write: who uses the object must know that it is there.
+                        self.note_write(lane, address, BYTES, Access::Write, false, false);
                     }
                     self.put(address, Object { expected, missing: expected, phase: 0 });
                 }
@@ -127,6 +131,9 @@ impl Step<'_> {
                 for lane in each(self.lanes) {
                     let address = self.object_address(lane, addresses[lane])?;
                     self.object(lane, address)?;
+                    if self.state.shared.is_checked() {
+                        self.note_write(lane, address, BYTES, Access::Write, false, false);
+                    }
                     self.state.shared.store(address, BYTES, 0);
                 }
             }
@@ -169,7 +176,11 @@ impl Step<'_> {
         let mut done = 0;
         for lane in each(self.lanes) {
             let address = self.object_address(lane, addresses[lane])?;
-            if over(lane, self.object(lane, address)?) {
+            let object = self.object(lane, address)?;
+            if self.state.shared.is_checked() {
+                self.note_read(lane, address, BYTES, true);
+            }
+            if over(lane, object) {
                 done |= 1 << lane;
                 if let Some(races) = &mut self.state.shared.races {
                     races.learn_from(self.warp, address);

@@ -117,6 +117,29 @@ fn member_masks_must_be_true() {
 }
 
 #[test]
+fn tiles_of_a_warp_have_masks_of_their_own() {
+    let body = |op: &str| {
+        format!(
+            "and.b32 %r1, %r0, 16; mov.u32 %r2, 0xffff; shl.b32 %r2, %r2, %r1;
+            {op} st.global.u32 [%d4], %r4;"
+        )
+    };
+    let by_tile = |values: [u32; 2]| [[values[0]; 16], [values[1]; 16]].concat();
+    for (op, expected) in [
+        ("setp.ge.u32 %p2, %r0, 0; vote.sync.ballot.b32 %r4, %p2, %r2;", by_tile([0xffff, 0xffff_0000])),
+        ("redux.sync.add.u32 %r4, %r0, %r2;", by_tile([120, 376])),
+        ("shfl.sync.bfly.b32 %r4, %r0, 15, 0x101f, %r2;", (0..32).map(|lane| lane ^ 15).collect()),
+    ] {
+        assert_eq!(block(32, &body(op)).output(), expected, "{op}");
+    }
+    // Where a tile's lanes come to the instruction at different times, each waits for all of its own.
+    let apart = "setp.ge.u32 %p1, %r0, 28; and.b32 %r1, %r0, 16; mov.u32 %r2, 0xffff; shl.b32 %r2, %r2, %r1; setp.ge.u32 %p2, %r0, 0;
+        @%p1 bra LATE; BACK: vote.sync.ballot.b32 %r4, %p2, %r2; bra DONE;
+        LATE: add.u32 %r3, %r3, 1; bra BACK; DONE: st.global.u32 [%d4], %r4;";
+    assert_eq!(block(32, apart).output(), by_tile([0xffff, 0xffff_0000]));
+}
+
+#[test]
 fn what_never_ends_is_stopped() {
     let mut run = block(64, "LOOP:\nbra LOOP; // HERE");
     run.options = options().with_max_steps(10_000);

@@ -1,7 +1,7 @@
 //! `mbarrier`.
 
 use super::support::block;
-use halite_ptx::FaultKind;
+use halite_ptx::{FaultKind, WaitingFor};
 
 /// Sets up an object at `s` that expects `count` arrivals.
 fn init(count: u32) -> String {
@@ -84,4 +84,34 @@ fn a_phase_that_never_ends_is_told() {
     let mut run = block(1, body).shared(8);
     run.options = run.options.with_max_steps(1000);
     assert_eq!(run.fault(), FaultKind::Endless { steps: 1000 });
+}
+
+#[test]
+fn who_asks_in_vain_is_a_deadlock() {
+    // Nobody is left who could arrive: warp 0 waits at the barrier, warp 1 asks.
+    let body = format!(
+        "{} setp.lt.u32 %p2, %r0, 32; @%p2 bra OTHER;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [s], 0;
+        @!%p1 bra WAIT; OTHER: bar.sync 1;",
+        init(65)
+    );
+    let FaultKind::Deadlock { waiting } = block(64, &body).shared(8).fault() else { panic!() };
+    let what: Vec<_> = waiting.iter().map(|waiting| (waiting.warp, waiting.what)).collect();
+    assert_eq!(what, [(0, WaitingFor::Barrier(1)), (1, WaitingFor::MemoryBarrier(0))]);
+    assert_eq!(waiting[0].line, waiting[1].line + 1);
+}
+
+#[test]
+fn others_must_know_that_an_object_is_there() {
+    let body = |between: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [s], 64;
+            {between}
+            mbarrier.arrive.shared.b64 %d8, [s]; // HERE"
+        )
+    };
+    block(64, &body("bar.sync 0;")).shared(8).output();
+    for between in ["", "membar.cta;", "bar.warp.sync 0xffffffff;"] {
+        assert!(matches!(block(64, &body(between)).shared(8).fault(), FaultKind::Race { .. }), "{between}");
+    }
 }

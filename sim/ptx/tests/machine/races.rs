@@ -88,6 +88,84 @@ fn fences_and_flags_order() {
 }
 
 #[test]
+fn a_fence_by_itself_orders_nothing() {
+    // Both orders of writer and reader in the schedule, and all kinds of fence.
+    for fence in ["membar.cta;", "membar.gl;", "fence.acq_rel.cta;", "fence.sc.gpu;"] {
+        for (first, second) in [(WRITE, READ), (READ, WRITE), (WRITE, WRITE)] {
+            assert!(
+                matches!(two(first, fence, second, 64).fault(), FaultKind::Race { .. }),
+                "{first} {fence}"
+            );
+        }
+    }
+    // Nor does a flag that the other warp never reads.
+    let other = |flag: u32| {
+        let body = format!(
+            "mov.u32 %r1, 1; setp.ne.u32 %p1, %r0, 0; @!%p1 st.shared.u32 [s+24], %r1; bar.sync 0;
+            setp.eq.u32 %p2, %r0, 32; @%p2 bra OTHER; @%p1 ret;
+            st.shared.u32 [s], %r1; membar.cta; atom.shared.exch.b32 %r2, [s+8], %r1; ret;
+            OTHER: ld.volatile.shared.u32 %r3, [s+{flag}]; membar.cta;
+            st.shared.u32 [s], %r1; // HERE"
+        );
+        block(64, &body).shared(32)
+    };
+    other(8).checks(Checks::BOUNDS.with_races(true)).output();
+    assert!(matches!(other(24).fault(), FaultKind::Race { .. }));
+}
+
+#[test]
+fn some_lanes_of_a_warp_meet_without_the_others() {
+    // Lane l reads the word of lane l ^ by, after tiles of 8 lanes have met.
+    let tiles = |by: u32, meet: &str| {
+        let body = format!(
+            "mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2; xor.b32 %r4, %r2, {}; add.u32 %r4, %r4, %r1;
+            and.b32 %r5, %r0, 24; mov.u32 %r6, 0xff; shl.b32 %r6, %r6, %r5; setp.lt.u32 %p1, %r0, 8;
+            st.shared.u32 [%r3], %r0; {meet}
+            ld.shared.u32 %r7, [%r4]; // HERE
+            st.global.u32 [%d4], %r7;",
+            4 * by
+        );
+        block(32, &body).shared(128)
+    };
+    let masks = "bar.warp.sync %r6;";
+    let branches = "@%p1 bra LOW; bar.warp.sync %r6; bra MET; LOW: bar.warp.sync %r6; MET:";
+    for by in [1, 7] {
+        for meet in [masks, branches] {
+            assert_eq!(tiles(by, meet).output(), (0..32).map(|lane| lane ^ by).collect::<Vec<_>>());
+        }
+        // The first tile only.
+        assert!(matches!(tiles(by, "@%p1 bar.warp.sync 0xff;").fault(), FaultKind::Race { .. }));
+    }
+    for meet in [masks, branches] {
+        assert!(matches!(tiles(8, meet).fault(), FaultKind::Race { .. }));
+    }
+}
+
+#[test]
+fn a_matrix_is_stored_by_the_lanes_that_hold_it() {
+    // Lane l reads word `l ^ by` of the matrix that all have stored: l's own, where it is not transposed.
+    let stored = |by: u32, trans: &str, between: &str| {
+        let body = format!(
+            "mov.u32 %r1, s; and.b32 %r2, %r0, 7; shl.b32 %r2, %r2, 4; add.u32 %r2, %r2, %r1;
+            shl.b32 %r3, %r0, 2; xor.b32 %r3, %r3, {}; add.u32 %r3, %r3, %r1;
+            stmatrix.sync.aligned.m8n8.x1{trans}.shared.b16 [%r2], {{%r0}}; {between}
+            ld.shared.u32 %r4, [%r3]; // HERE
+            st.global.u32 [%d4], %r4;",
+            4 * by
+        );
+        block(32, &body).shared(128)
+    };
+    assert_eq!(stored(0, "", "").output(), (0..32).collect::<Vec<_>>());
+    stored(1, "", "bar.warp.sync 0xffffffff;").output();
+    stored(0, ".trans", "bar.warp.sync 0xffffffff;").output();
+    assert!(matches!(stored(1, "", "").fault(), FaultKind::Race { .. }));
+    assert!(matches!(stored(0, ".trans", "").fault(), FaultKind::Race { .. }));
+    // Two rows in one place.
+    let run = block(32, "stmatrix.sync.aligned.m8n8.x1.shared.b16 [s], {%r0}; // HERE").shared(16);
+    assert!(matches!(run.fault(), FaultKind::Race { access: Access::Write, .. }));
+}
+
+#[test]
 fn lanes_of_one_store() {
     // Different values for one word, or one value.
     let body = "st.shared.u32 [s], %r0; // HERE";

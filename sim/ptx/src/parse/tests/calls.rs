@@ -76,6 +76,15 @@ fn recursion_is_an_error_and_growth_has_a_limit() {
     }
     let error = Module::parse(&format!("{text}.entry k() {{ call f40; }}")).unwrap_err();
     assert!(error.expected.contains("instructions"), "{error}");
+    // A chain of calls, each within the one before it.
+    for (length, right) in [(60, true), (20_000, false)] {
+        let mut text = format!("{head}.func f0() {{ ret; }}\n");
+        for level in 1..length {
+            text.push_str(&format!(".func f{level}() {{ call f{}; ret; }}\n", level - 1));
+        }
+        let module = Module::parse(&format!("{text}.entry k() {{ call f{}; }}", length - 1));
+        assert_eq!(module.is_ok(), right, "{length}");
+    }
 }
 
 /// A text with a kernel that calls a function.
