@@ -79,7 +79,8 @@ impl Step<'_> {
             return Err(Problem::at(lane, FaultKind::Mbarrier { address, problem }));
         }
         if self.state.shared.is_checked() {
-            self.note_write(lane, address, BYTES, Access::Atomic, true, false);
+            // Not as a write: that the object was initialised must be known to all, not to the first alone.
+            self.note_read(lane, address, BYTES, true);
         }
         self.put(address, object);
         self.state.progress = true;

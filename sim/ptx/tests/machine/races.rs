@@ -107,9 +107,9 @@ fn a_fence_by_itself_orders_nothing() {
             OTHER: ld.volatile.shared.u32 %r3, [s+{flag}]; membar.cta;
             st.shared.u32 [s], %r1; // HERE"
         );
-        block(64, &body).shared(32)
+        block(64, &body).shared(32).checks(Checks::BOUNDS.with_races(true))
     };
-    other(8).checks(Checks::BOUNDS.with_races(true)).output();
+    other(8).output();
     assert!(matches!(other(24).fault(), FaultKind::Race { .. }));
 }
 
