@@ -93,6 +93,29 @@ unsafe impl Sync for AlignedBytes {}
 mod tests {
     use super::*;
 
+    /// Where the kernel has huge pages, it must have been asked for them.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn large_memory_asks_for_huge_pages() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage/enabled").exists() {
+            eprintln!("NOT RUN: this kernel has no huge pages to ask for");
+            return;
+        }
+        let bytes = AlignedBytes::zeroed(4 * HUGE_PAGE as u64).unwrap();
+        let middle = bytes.as_ptr() as usize + 2 * HUGE_PAGE;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        let flags = maps.lines().find(|line| {
+            let bounds = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let number = |text| usize::from_str_radix(text, 16).ok();
+            if let Some((Some(start), Some(end))) = bounds.map(|(start, end)| (number(start), number(end))) {
+                inside = (start..end).contains(&middle);
+            }
+            inside && line.starts_with("VmFlags:")
+        });
+        assert!(flags.unwrap().split(' ').any(|flag| flag == "hg"), "{flags:?}");
+    }
+
     #[test]
     fn bytes_are_aligned_zeroed_and_as_many_as_asked_for() {
         let huge = HUGE_PAGE as u64;

@@ -70,7 +70,7 @@ impl CpuBuffer {
         owned.map(Self::new).ok_or_else(|| no_room(bytes))
     }
 
-    /// Memory for what lives as long as a model.
+    /// Memory for packed weights.
     pub(crate) fn piece(slabs: &Slabs, bytes: u64) -> Result<Self> {
         slabs.piece(bytes).map(Bytes::Piece).map(Self::new).ok_or_else(|| no_room(bytes))
     }

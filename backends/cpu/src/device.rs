@@ -73,7 +73,7 @@ impl Cpu {
         &self.0.threads
     }
 
-    /// Memory for weights and caches.
+    /// Memory for packed weights.
     pub(crate) fn alloc_lasting(&self, bytes: u64) -> Result<CpuBuffer> {
         CpuBuffer::piece(&self.0.slabs, bytes)
     }

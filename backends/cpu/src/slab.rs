@@ -1,4 +1,4 @@
-//! Memory of what lives as long as a model: weights and caches. Pieces of it lie one after the other in large allocations, so
+//! Memory of packed weights, which live as long as a model. Pieces of it lie one after the other in large allocations, so
 //! that those which are smaller than a huge page lie on huge pages too.
 
 use crate::aligned::{ALIGNMENT, AlignedBytes, HUGE_PAGE};
