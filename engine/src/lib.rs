@@ -33,7 +33,12 @@ pub mod weights_cache;
 
 pub use engine::{Engine, Event, Generation, Request, RequestId};
 pub use error::{EngineError, Result};
-pub use halite_kernels::{cache::KvFormat, logits::Penalties, sampling::SamplingParams};
+pub use halite_kernels::{
+    attention::{AttentionCompute, ValueProducts},
+    cache::KvFormat,
+    logits::Penalties,
+    sampling::SamplingParams,
+};
 pub use options::{
     DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacity, LoadProgress, LoadStep, WeightsFormat,
 };

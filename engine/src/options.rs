@@ -4,6 +4,7 @@ use crate::EngineError;
 use crate::schedule::PrefixReuse;
 use crate::weights_cache::WeightsCache;
 use halite_hal::DType;
+use halite_kernels::attention::AttentionCompute;
 use halite_kernels::cache::KvFormat;
 use std::{fmt, str::FromStr};
 
@@ -17,8 +18,8 @@ pub const DEFAULT_KV_BYTES: u64 = 2 << 30;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightsFormat {
-    /// INT8 with one scale an output channel; activations are quantised per token. A quarter of F32, but for the
-    /// output layer, which is BF16.
+    /// INT8 with one scale an output channel; activations are quantised per token, but for those of the output layer, which
+    /// stay F32. A quarter of F32.
     #[default]
     W8a8,
     /// BF16, with F32 activations. Half of F32.
@@ -42,27 +43,6 @@ impl WeightsFormat {
             Self::W4a8 => "w4a8",
             Self::Bf16 => "bf16",
             Self::F32 => "f32",
-        }
-    }
-
-    /// The format of the output layer (the vocabulary projection) that goes with it.
-    ///
-    /// With W8A8 it is BF16, as in the usual W8A8 checkpoints: its rounding goes straight into the logits, and costs
-    /// more accuracy a byte than any other layer's. With W4A8 it is W8A8: in BF16 it would be two fifths of the
-    /// bytes that a step of the default model reads. docs/numerics.md has the figures.
-    pub fn output_layer(self) -> Self {
-        match self {
-            Self::W8a8 => Self::Bf16,
-            Self::W4a8 => Self::W8a8,
-            Self::Bf16 | Self::F32 => self,
-        }
-    }
-
-    /// Whether layers read INT8, quantised per token.
-    pub(crate) fn quantizes_activations(self) -> bool {
-        match self {
-            Self::W8a8 | Self::W4a8 => true,
-            Self::Bf16 | Self::F32 => false,
         }
     }
 
@@ -120,6 +100,9 @@ pub struct EngineOptions {
     pub weights: WeightsFormat,
     /// How keys and values are kept. `None`: what goes with the weights.
     pub kv_format: Option<KvFormat>,
+    /// In which arithmetic attention computes: INT8 products are faster with long prompts, need keys and values in INT8, which
+    /// they then default to, and cost accuracy (docs/numerics.md).
+    pub attention_compute: AttentionCompute,
     /// The size of the KV cache.
     pub kv: KvCapacity,
     /// Tokens of a KV block.
@@ -153,6 +136,7 @@ impl Default for EngineOptions {
         Self {
             weights: WeightsFormat::default(),
             kv_format: None,
+            attention_compute: AttentionCompute::default(),
             kv: KvCapacity::default(),
             block_size: 16,
             context: None,
@@ -191,6 +175,13 @@ impl EngineOptions {
     #[must_use]
     pub fn kv_dtype(self, dtype: DType) -> Self {
         self.kv_format(KvFormat::Float(dtype))
+    }
+
+    /// Sets in which arithmetic attention computes.
+    #[must_use]
+    pub fn attention_compute(mut self, compute: AttentionCompute) -> Self {
+        self.attention_compute = compute;
+        self
     }
 
     /// Sets the size of the KV cache.
@@ -265,7 +256,11 @@ impl EngineOptions {
 
     /// The storage of keys and values.
     pub fn kept_kv_format(&self) -> KvFormat {
-        self.kv_format.unwrap_or(self.weights.default_kv_format())
+        let default = || match self.attention_compute {
+            AttentionCompute::Int8 { .. } => KvFormat::Int8PerTokenHead,
+            _ => self.weights.default_kv_format(),
+        };
+        self.kv_format.unwrap_or_else(default)
     }
 
     /// Checks what can be checked without the model.
@@ -298,7 +293,12 @@ impl EngineOptions {
                 return Err(EngineError::option(option, expected, value.to_string()));
             }
         }
-        match self.kept_kv_format() {
+        let kept = self.kept_kv_format();
+        if self.attention_compute != AttentionCompute::Float && kept != KvFormat::Int8PerTokenHead {
+            let got = format!("attention in INT8 products, and keys and values as {kept}");
+            return Err(EngineError::option("kv_format", "INT8 keys and values for INT8 products", got));
+        }
+        match kept {
             KvFormat::Float(dtype) if !dtype.is_float() => {
                 Err(EngineError::option("kv_format", "F32, F16, BF16 or scaled INT8", dtype.to_string()))
             }

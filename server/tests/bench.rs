@@ -40,6 +40,32 @@ fn the_table_has_both_rows() {
 }
 
 #[test]
+fn attention_in_int8_chooses_its_cache_and_refuses_others() {
+    let place = Place::new();
+    let model = place.model();
+    for arithmetic in ["int8", "int8-values"] {
+        let bench = [&["bench", "model", &model, "--json", "--attention", arithmetic][..], &CASE].concat();
+        assert_eq!(json(&place.halite(&bench).success())["kv"], "int8");
+        let bench = ["bench", "model", &model, "--attention", arithmetic, "--kv", "f16"];
+        place.halite(&bench).failure(&["INT8 keys and values", "f16"]);
+    }
+}
+
+#[test]
+fn caches_are_flushed_where_that_is_asked() {
+    let place = Place::new();
+    let model = place.model();
+    for mib in ["0", "3"] {
+        let bench = [&["bench", "model", &model, "--json", "--flush", mib][..], &CASE].concat();
+        let report = json(&place.halite(&bench).success());
+        assert_eq!(report["flush_mib"].to_string(), mib);
+        assert!(report["decode_tokens_per_s"].as_f64().unwrap() > 0.0, "{report}");
+    }
+    let everything = usize::MAX.to_string();
+    place.halite(&["bench", "model", &model, "--flush", &everything]).failure(&["--flush", "no memory"]);
+}
+
+#[test]
 fn one_run_is_no_runs() {
     let place = Place::new();
     let model = place.model();

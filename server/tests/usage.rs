@@ -100,6 +100,7 @@ fn wrong_arguments_are_named() {
         (&["run", "--threads", "1025", "A"], &["--threads"]),
         (&["run", "--weights", "int3", "A"], &["--weights", "w8a8", "w4a8", "bf16", "f32"]),
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
+        (&["run", "--attention", "int4", "A"], &["--attention", "float", "int8", "int8-values"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx2", "avx-vnni", "avx512", "amx"]),
         (&["run", "--device", "gpu", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),
         (&["run", "--device", "wgpu:first", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),

@@ -1,7 +1,7 @@
 //! The decoder's working memory: allocated once for the largest step, narrowed to each.
 
 use super::plans::no_experts;
-use crate::model_file::ModelConfig;
+use crate::model_file::{MatrixFormat, ModelConfig};
 use crate::{Result, WeightsFormat};
 use halite_kernels::linear::Activations;
 use halite_kernels::moe::RoutingSpec;
@@ -20,7 +20,7 @@ pub(super) enum Input<B: Backend> {
 
 impl<B: Backend> Input<B> {
     /// Memory for the form that goes with `format`.
-    fn new(device: &B, format: WeightsFormat, rows: usize, columns: usize) -> Result<Self> {
+    fn new(device: &B, format: MatrixFormat, rows: usize, columns: usize) -> Result<Self> {
         Ok(match format.quantizes_activations() {
             true => Self::Int8 {
                 q: Tensor::new(device, DType::I8, &[rows, columns])?,
@@ -31,7 +31,7 @@ impl<B: Backend> Input<B> {
     }
 
     /// As [`Self::new`], but where the form is float it is `x` itself.
-    fn of(device: &B, format: WeightsFormat, x: &Tensor<B>) -> Result<Self> {
+    fn of(device: &B, format: MatrixFormat, x: &Tensor<B>) -> Result<Self> {
         match format.quantizes_activations() {
             true => Self::new(device, format, x.dims()[0], x.dims()[1]),
             false => Ok(Self::Float(x.clone())),
@@ -133,20 +133,21 @@ impl<B: Backend> Buffers<B> {
         tokens: usize,
     ) -> Result<Self> {
         let f32 = |columns: usize| Tensor::new(device, DType::F32, &[tokens, columns]);
+        let matrices = MatrixFormat::of(format);
         let (attn_out, ffn_act) = (f32(config.query_width())?, f32(config.ffn)?);
         Ok(Self {
             ids: Tensor::new(device, DType::I32, &[tokens])?,
             hidden: f32(config.hidden)?,
             residual: f32(config.hidden)?,
-            normed: Input::new(device, format, tokens, config.hidden)?,
+            normed: Input::new(device, matrices, tokens, config.hidden)?,
             qkv: f32(config.query_width() + 2 * config.kv_width())?,
             normed_heads: config
                 .head_norms
                 .then(|| f32(config.query_width() + config.kv_width()))
                 .transpose()?,
-            attn_out_input: Input::of(device, format, &attn_out)?,
+            attn_out_input: Input::of(device, matrices, &attn_out)?,
             attn_out,
-            ffn_act_input: Input::of(device, format, &ffn_act)?,
+            ffn_act_input: Input::of(device, matrices, &ffn_act)?,
             ffn_act,
             branch: config.post_norms.then(|| f32(config.hidden)).transpose()?,
             experts: config
@@ -199,7 +200,7 @@ pub(super) struct OutputBuffers<B: Backend> {
 }
 
 impl<B: Backend> OutputBuffers<B> {
-    pub(super) fn new(device: &B, config: &ModelConfig, format: WeightsFormat, rows: usize) -> Result<Self> {
+    pub(super) fn new(device: &B, config: &ModelConfig, format: MatrixFormat, rows: usize) -> Result<Self> {
         Ok(Self {
             rows: Tensor::new(device, DType::I32, &[rows])?,
             gathered: Tensor::new(device, DType::F32, &[rows, config.hidden])?,

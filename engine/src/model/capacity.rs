@@ -5,6 +5,7 @@ use crate::options::{DEFAULT_CONTEXT, DEFAULT_KV_BYTES, EngineOptions, KvCapacit
 use crate::runner::StepLimits;
 use crate::{EngineError, Result};
 use halite_kernels::DType;
+use halite_kernels::attention::AttentionCompute;
 use halite_kernels::cache::KvSpec;
 
 /// What there is room for, decided before anything is allocated.
@@ -13,6 +14,8 @@ pub(super) struct Capacity {
     pub(super) context: usize,
     /// The KV cache's shape.
     pub(super) kv: KvSpec,
+    /// In which arithmetic attention computes.
+    pub(super) compute: AttentionCompute,
     /// KV blocks.
     pub(super) kv_blocks: usize,
     /// The largest step.
@@ -33,6 +36,7 @@ impl Capacity {
             context,
             kv_blocks: kv_blocks(&kv, context, options)?,
             kv,
+            compute: options.attention_compute,
             limits: StepLimits { max_tokens: options.max_batch_tokens, max_sequences: options.max_sequences },
             drawn_tokens: options.drawn_tokens.unwrap_or(config.vocabulary).min(config.vocabulary),
             max_output_rows: (LOGITS_BYTES / (config.vocabulary * DType::F32.size()))

@@ -53,7 +53,7 @@ impl HostMatrix {
                 })?;
                 Ok(Self::Bf16(out))
             }
-            MatrixFormat::Int8 => {
+            MatrixFormat::Int8 | MatrixFormat::Int8ForFloats => {
                 let (mut q, mut scales) = (vec![0; values], vec![0.0; rows]);
                 convert(parts, &mut q, &mut scales, 1, |row, q, scale| {
                     scale.fill(quantize_row(row, q));

@@ -23,7 +23,7 @@ use super::loader::Source;
 use super::plans::Plans;
 use super::queue::Queue;
 use super::weights::Weights;
-use crate::model_file::{ModelConfig, ModelFile};
+use crate::model_file::{MatrixFormat, ModelConfig, ModelFile};
 use crate::runner::{ModelInfo, StepLimits};
 use crate::{EngineOptions, LoadProgress, Result, WeightsFormat};
 use halite_hal::{DeviceInfo, Stream};
@@ -68,7 +68,8 @@ impl<B: Backend> Decoder<B> {
         let cache = device.kv_cache(&capacity.kv, capacity.kv_blocks)?;
         let plans = Plans::new(&device, &cache, &config, &capacity, format)?;
         let buffers = Buffers::new(&device, &config, format, max_tokens)?;
-        let output = OutputBuffers::new(&device, &config, format.output_layer(), capacity.max_output_rows)?;
+        let output =
+            OutputBuffers::new(&device, &config, MatrixFormat::of_output(format), capacity.max_output_rows)?;
         let source = Source { file, config: &config, format, cache: options.weights_cache.as_ref() };
         let weights = Weights::load(&device, &mut stream, source, progress)?;
 
@@ -150,7 +151,7 @@ fn workspace<B: Backend>(
     let attention = plans.kinds.iter().map(|kind| device.attention_workspace(&kind.attention));
     let output = device.linear_workspace(&weights.output, capacity.max_output_rows);
     let int8 = &QuantizeSpec::INT8_PER_TOKEN;
-    let quantized = match format.quantizes_activations() {
+    let quantized = match MatrixFormat::of(format).quantizes_activations() {
         true => {
             let rows = |columns| device.quantize_workspace(int8, max_tokens, columns);
             let normed = device.norm_quantize_workspace(norm, int8, max_tokens, config.hidden);

@@ -90,7 +90,7 @@ impl<B: Backend> Plans<B> {
             cache_blocks: capacity.kv_blocks,
         };
         let kinds = config.attention_kinds.iter().map(|kind| {
-            let attention = config.attention(kind, capacity.kv.clone());
+            let attention = config.attention(kind, capacity.kv.clone()).with_compute(capacity.compute);
             let rope = config.rope(kind, capacity.context);
             device.attention_supports(&attention).require("attention", device, &attention)?;
             device.rope_supports(&rope).require("rope", device, &rope)?;

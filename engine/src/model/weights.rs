@@ -132,7 +132,7 @@ impl<B: Backend> Table<B> {
             MatrixFormat::Bf16 => {
                 Self::Float(Tensor::from_slice(stream, kept.take_elements::<bf16>(values, count)?, dims)?)
             }
-            MatrixFormat::Int8 | MatrixFormat::StoredInt8 => Self::Int8 {
+            MatrixFormat::Int8 | MatrixFormat::Int8ForFloats | MatrixFormat::StoredInt8 => Self::Int8 {
                 q: Tensor::from_slice(stream, kept.take_elements::<i8>(values, count)?, dims)?,
                 scales: Tensor::from_slice(stream, kept.take_elements::<f32>(scales, dims[0])?, &dims[..1])?,
             },

@@ -119,7 +119,7 @@ impl ModelConfig {
     pub fn table_format(&self, weights: WeightsFormat) -> WeightsFormat {
         match weights {
             WeightsFormat::W4a8 => WeightsFormat::W8a8,
-            _ if self.stored_w8a8 => weights.output_layer(),
+            WeightsFormat::W8a8 if self.stored_w8a8 => WeightsFormat::Bf16,
             _ => weights,
         }
     }

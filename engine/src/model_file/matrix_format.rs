@@ -27,7 +27,9 @@ pub(crate) enum MatrixFormat {
     Bf16,
     /// INT8 with a scale a row, quantised here.
     Int8,
-    /// The same, as the file has it.
+    /// The same, for activations that stay floats.
+    Int8ForFloats,
+    /// INT8 with a scale a row, as the file has it.
     StoredInt8,
     /// 4 bits in symmetric groups of [`GROUP`], quantised here.
     Int4,
@@ -81,6 +83,26 @@ impl MatrixFormat {
         }
     }
 
+    /// The format that the output layer (the vocabulary projection) takes: docs/numerics.md has the figures.
+    ///
+    /// Beside W8A8 its activations stay floats, since their rounding would go straight into the logits and cost more accuracy
+    /// than any other layer's; that of the weights does not show. Beside W4A8 they are INT8 too.
+    pub(crate) fn of_output(weights: WeightsFormat) -> Self {
+        match weights {
+            WeightsFormat::W8a8 => Self::Int8ForFloats,
+            WeightsFormat::W4a8 => Self::Int8,
+            WeightsFormat::Bf16 | WeightsFormat::F32 => Self::of(weights),
+        }
+    }
+
+    /// Whether activations are quantised for it.
+    pub(crate) fn quantizes_activations(self) -> bool {
+        match self {
+            Self::F32 | Self::Bf16 | Self::Int8ForFloats => false,
+            Self::Int8 | Self::StoredInt8 | Self::Int4 | Self::Blocks(_) => true,
+        }
+    }
+
     /// The linear layer that takes `in_features` to `out_features`.
     pub(crate) fn spec(self, in_features: usize, out_features: usize) -> LinearSpec {
         let int4 = WeightFormat::Int4PerGroup { group_size: GROUP, offset: GroupOffset::Symmetric };
@@ -89,6 +111,7 @@ impl MatrixFormat {
             Self::F32 => LinearSpec::float(in_features, out_features, WeightFormat::F32),
             Self::Bf16 => LinearSpec::float(in_features, out_features, WeightFormat::Bf16),
             Self::Int8 | Self::StoredInt8 => w8a8,
+            Self::Int8ForFloats => LinearSpec::float(in_features, out_features, WeightFormat::Int8PerChannel),
             Self::Int4 => w8a8.with_weights(int4),
             Self::Blocks(format) => w8a8.with_weights(format),
         }
@@ -100,7 +123,7 @@ impl MatrixFormat {
         let row = match self {
             Self::F32 => 4 * columns,
             Self::Bf16 => 2 * columns,
-            Self::Int8 | Self::StoredInt8 => columns + 4,
+            Self::Int8 | Self::Int8ForFloats | Self::StoredInt8 => columns + 4,
             Self::Int4 => columns.div_ceil(2) + factors(1),
             Self::Blocks(format) => {
                 columns.div_ceil(2) + factors(if format.offset() == GroupOffset::Min { 2 } else { 1 })

@@ -24,11 +24,11 @@ impl ModelConfig {
     /// The memory that the model takes with weights of one format and keys and values of another.
     pub fn memory(&self, weights: WeightsFormat, kv: KvFormat) -> MemoryNeeded {
         let Counts { routers, vectors, .. } = self.counts();
-        let of_table = |format| MatrixFormat::of(format).bytes(self.vocabulary as u64, self.hidden as u64);
+        let of_table = |format: MatrixFormat| format.bytes(self.vocabulary as u64, self.hidden as u64);
         let kv = KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_format(kv);
         MemoryNeeded {
-            weights: of_table(self.table_format(weights))
-                + of_table(weights.output_layer())
+            weights: of_table(MatrixFormat::of(self.table_format(weights)))
+                + of_table(MatrixFormat::of_output(weights))
                 + self.matrices(weights)
                 + (routers + vectors) * 4,
             kv_per_token: kv.block_bytes().unwrap_or(u64::MAX),

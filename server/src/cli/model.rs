@@ -3,7 +3,7 @@
 use super::DeviceArgs;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use halite_engine::{EngineOptions, KvFormat, WeightsFormat};
+use halite_engine::{AttentionCompute, EngineOptions, KvFormat, ValueProducts, WeightsFormat};
 use halite_hal::DType;
 use std::path::PathBuf;
 
@@ -11,13 +11,17 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct LoadArgs {
-    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations (the output layer in BF16), 4-bit integers with 8-bit activations (the output layer in 8 bits), BF16, or F32
+    /// How weights are kept, whatever the file holds: 8-bit integers with 8-bit activations, 4-bit integers with 8-bit activations (the output layer in 8 bits), BF16, or F32
     #[arg(long, value_name = "FORMAT", default_value_t = WeightsFormat::default(), value_parser = weights())]
     pub(crate) weights: WeightsFormat,
 
     /// How keys and values are kept; int8 has a scale a token and head [default: f16 for w8a8 and w4a8, bf16 for bf16, f32 for f32]
     #[arg(long, value_name = "TYPE", value_parser = kv())]
     pub(crate) kv: Option<KvFormat>,
+
+    /// In which arithmetic attention computes: floats; int8 for scores from INT8 products, which are faster with long prompts; or int8-values for all of it. Both go with --kv int8, which they choose, and cost accuracy
+    #[arg(long, value_name = "ARITHMETIC", default_value = "float", value_parser = attention())]
+    pub(crate) attention: AttentionCompute,
 
     /// Convert the weights at each start: neither take what an earlier start kept nor keep anything
     #[arg(long)]
@@ -33,7 +37,7 @@ pub(crate) struct LoadArgs {
 impl LoadArgs {
     /// The engine's options that these arguments decide.
     pub(crate) fn options(&self) -> EngineOptions {
-        let options = EngineOptions::new().weights(self.weights);
+        let options = EngineOptions::new().weights(self.weights).attention_compute(self.attention);
         match self.kv {
             Some(format) => options.kv_format(format),
             None => options,
@@ -61,6 +65,14 @@ fn kv() -> impl TypedValueParser<Value = KvFormat> {
         "bf16" => KvFormat::Float(DType::Bf16),
         "int8" => KvFormat::Int8PerTokenHead,
         _ => KvFormat::Float(DType::F32),
+    })
+}
+
+fn attention() -> impl TypedValueParser<Value = AttentionCompute> {
+    PossibleValuesParser::new(["float", "int8", "int8-values"]).map(|name| match &*name {
+        "int8" => AttentionCompute::Int8 { values: ValueProducts::Float },
+        "int8-values" => AttentionCompute::Int8 { values: ValueProducts::Int8 },
+        _ => AttentionCompute::Float,
     })
 }
 

@@ -11,7 +11,8 @@ use clap::Args;
 use halite_engine::{Engine, Event, FinishReason, KvCapacity, ModelInfo, PrefixReuse, Request};
 use serde::Serialize;
 use std::collections::HashSet;
-use std::time::Instant;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 /// Measure a model's speed: prefill and decode, median of several runs
 ///
@@ -40,6 +41,10 @@ pub(crate) struct BenchModelArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     runs: usize,
 
+    /// Write over so much other memory before each decode step, so that no cache holds weights or KV; its time does not count
+    #[arg(long, value_name = "MIB", default_value_t = 0)]
+    flush: usize,
+
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -60,6 +65,7 @@ struct Report {
     generate: usize,
     batch: usize,
     runs: usize,
+    flush_mib: usize,
     prefill_tokens_per_s: f64,
     prefill_tokens_per_s_min: f64,
     prefill_tokens_per_s_max: f64,
@@ -83,11 +89,15 @@ pub(crate) fn execute(args: &BenchModelArgs, progress: &Progress) -> anyhow::Res
     let mut engine = load::load(&model, &options, progress).with_context(asked)?;
 
     let prompts = prompts(batch, prompt, engine.describe().vocabulary);
+    let bytes = args.flush.saturating_mul(1 << 20);
+    let mut other = Vec::new();
+    other.try_reserve_exact(bytes).with_context(|| format!("--flush {}: no memory for it", args.flush))?;
+    other.resize(bytes, 0u8);
     let (mut prefill, mut decode) = (Vec::new(), Vec::new());
     let title = format!("{prompt} prompt + {generate} generated tokens, batch {batch}");
     let mut stage = progress.stage(&title, Unit::Runs, Some(runs as u64 + 1));
     for run in 0..=runs {
-        let rates = measure(&mut engine, &prompts, generate)?;
+        let rates = measure(&mut engine, &prompts, generate, &mut other)?;
         if run > 0 {
             prefill.push(rates.prefill);
             decode.push(rates.decode);
@@ -123,7 +133,13 @@ struct Rates {
     decode: f64,
 }
 
-fn measure(engine: &mut Engine, prompts: &[Vec<u32>], generate: usize) -> anyhow::Result<Rates> {
+/// One run; `other` memory is written before each step of decode, outside what is measured.
+fn measure(
+    engine: &mut Engine,
+    prompts: &[Vec<u32>],
+    generate: usize,
+    other: &mut [u8],
+) -> anyhow::Result<Rates> {
     let requests: Vec<_> =
         prompts.iter().map(|prompt| Request::new(prompt.clone(), generate.saturating_add(1))).collect();
     let started = Instant::now();
@@ -133,7 +149,14 @@ fn measure(engine: &mut Engine, prompts: &[Vec<u32>], generate: usize) -> anyhow
     }
     let mut prefilled = None;
     let mut decoded = 0;
+    let mut uncounted = Duration::ZERO;
     while !engine.is_idle() {
+        if prefilled.is_some() && !other.is_empty() {
+            let began = Instant::now();
+            other.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+            black_box(&mut *other);
+            uncounted += began.elapsed();
+        }
         for event in engine.step()? {
             match event {
                 Event::Token { id, .. } => {
@@ -150,7 +173,7 @@ fn measure(engine: &mut Engine, prompts: &[Vec<u32>], generate: usize) -> anyhow
         }
     }
     let prefilled = prefilled.context("the engine stopped before every prompt had its first token")?;
-    let decoding = started.elapsed().saturating_sub(prefilled);
+    let decoding = started.elapsed().saturating_sub(prefilled).saturating_sub(uncounted);
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
     let too_fast = "a run took no measurable time";
     Ok(Rates {
@@ -171,6 +194,7 @@ fn report(args: &BenchModelArgs, info: &ModelInfo, prefill: Spread, decode: Spre
         generate: args.generate,
         batch: args.batch,
         runs: args.runs,
+        flush_mib: args.flush,
         prefill_tokens_per_s: prefill.median,
         prefill_tokens_per_s_min: prefill.min,
         prefill_tokens_per_s_max: prefill.max,

@@ -43,9 +43,7 @@ pub(crate) struct Tiling {
 impl Tiling {
     /// Of `rows` rows of `row_bytes`: as few tiles as `tile_rows` allows, and those evened out.
     pub(crate) const fn new(rows: usize, row_bytes: usize, tile_rows: usize, panels: usize) -> Self {
-        let tiles = at_least_one(rows.div_ceil(tile_rows));
-        let height = at_least_one(rows.div_ceil(tiles));
-        Self::of_height(height, row_bytes, panels)
+        Self::of_height(even_height(rows, tile_rows), row_bytes, panels)
     }
 
     /// Of tiles that all have `height` rows, but the last of a group.
@@ -53,6 +51,11 @@ impl Tiling {
         let group = at_least_one(GROUP_BYTES / at_least_one(height * row_bytes)) * height;
         Tiling { height, panels, group }
     }
+}
+
+/// The height of as few tiles of `rows` rows as `tile_rows` allows, evened out.
+pub(super) const fn even_height(rows: usize, tile_rows: usize) -> usize {
+    at_least_one(rows.div_ceil(at_least_one(rows.div_ceil(tile_rows))))
 }
 
 const fn at_least_one(n: usize) -> usize {

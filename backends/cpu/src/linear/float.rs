@@ -46,6 +46,16 @@ impl<'a> FloatRows<'a> {
         self.rows
     }
 
+    /// One row.
+    ///
+    /// # Panics
+    /// Where there is no such row.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> &'a [f32] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        &self.values[row * self.stride..][..self.k]
+    }
+
     /// The same rows, of values `k` only.
     ///
     /// # Panics

@@ -266,59 +266,6 @@ impl Kernel for UnpackNibbles<'_> {
     }
 }
 
-/// Floats from bytes: `scale · (q - z)`, then `+ min` where there are minima, each rounded by itself.
-pub(super) struct Dequantize<'a> {
-    /// Quads of bytes `q + 128`.
-    pub(super) bytes: &'a [u8],
-    pub(super) factors: LaneFactors<'a>,
-    /// `[K][32]`, whole quads.
-    pub(super) to: &'a mut PieceFloats,
-}
-
-impl Kernel for Dequantize<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        const BYTES: usize = 4 * LANES;
-        let LaneFactors { scales, zeros, mins } = self.factors;
-        for vector in 0..2 {
-            let part = vector * LANES..(vector + 1) * LANES;
-            let mut offset = isa.splat_i32(128);
-            if let Some(zeros) = zeros {
-                offset = isa.add_i32(offset, isa.load_i8_partial(bytemuck::cast_slice(&zeros[part.clone()])));
-            }
-            let scale = isa.load_partial(&scales[part.clone()]);
-            let min = mins.map(|mins| isa.load_partial(&mins[part.clone()]));
-            let quads = self.bytes.as_chunks::<{ 2 * BYTES }>().0;
-            for (quad, to) in quads.iter().zip(self.to.as_chunks_mut::<{ 4 * PANEL }>().0) {
-                let Some(bytes) = quad[vector * BYTES..].first_chunk() else { continue };
-                let bytes = isa.load_bytes(bytes);
-                let values = [
-                    element::<I, 0>(isa, bytes, offset),
-                    element::<I, 8>(isa, bytes, offset),
-                    element::<I, 16>(isa, bytes, offset),
-                    element::<I, 24>(isa, bytes, offset),
-                ];
-                for (value, to) in values.into_iter().zip(to.as_chunks_mut::<PANEL>().0) {
-                    let mut value = isa.mul(value, scale);
-                    if let Some(min) = min {
-                        value = isa.add(value, min);
-                    }
-                    isa.store_partial(value, &mut to[part.clone()]);
-                }
-            }
-        }
-    }
-}
-
-/// One byte of each lane, less what counts as 0.
-#[inline(always)]
-fn element<I: Isa, const SHIFT: u32>(isa: I, bytes: I::I32, offset: I::I32) -> I::F32 {
-    let byte = isa.and(isa.shift_right::<SHIFT>(bytes), isa.splat_i32(0xFF));
-    isa.to_f32(isa.sub_i32(byte, offset))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,8 +9,10 @@
 
 pub(crate) mod blocks;
 mod choice;
+mod dequantize;
 mod dequantized;
 pub(crate) mod epilogue;
+mod few_rows;
 mod finish;
 pub(crate) mod float;
 mod group_wise;

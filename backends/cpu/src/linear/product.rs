@@ -12,7 +12,7 @@ use crate::simd::{Isa, Kernel, LANES};
 /// The most rows times panels of a tile.
 pub(crate) const TILE: usize = 12;
 
-/// The most rows of a tile that a matrix unit multiplies.
+/// The most rows of a tall tile: what a matrix unit multiplies, and what weights are dequantised for at once.
 pub(crate) const TALL: usize = 32;
 
 /// Room for the sums of a tile; of its panel `p` (of `panels`) and row `r` (of `rows`) at `p * rows + r`.
@@ -40,7 +40,7 @@ pub(crate) trait Product {
         1
     }
 
-    /// Whether its tiles are as tall as a matrix unit takes them: [`TALL`] rows of one panel.
+    /// Whether its tiles are tall: [`TALL`] rows of one panel.
     fn tall(&self) -> bool {
         false
     }
