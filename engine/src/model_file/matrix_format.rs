@@ -83,15 +83,11 @@ impl MatrixFormat {
         }
     }
 
-    /// The format that the output layer (the vocabulary projection) takes: docs/numerics.md has the figures.
-    ///
-    /// Beside W8A8 its activations stay floats, since their rounding would go straight into the logits and cost more accuracy
-    /// than any other layer's; that of the weights does not show. Beside W4A8 they are INT8 too.
+    /// The format that the output layer takes: [`WeightsFormat::output_layer`] says why.
     pub(crate) fn of_output(weights: WeightsFormat) -> Self {
         match weights {
             WeightsFormat::W8a8 => Self::Int8ForFloats,
-            WeightsFormat::W4a8 => Self::Int8,
-            WeightsFormat::Bf16 | WeightsFormat::F32 => Self::of(weights),
+            other => Self::of(other.output_layer()),
         }
     }
 
