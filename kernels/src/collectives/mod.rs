@@ -22,13 +22,18 @@
 //! passes wrong by itself is its own error and takes part in nothing.
 
 mod args;
+mod exchange;
 mod meeting;
 
-pub use args::{AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, check_apart, in_place};
+pub use args::{
+    AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, check_apart, check_together, in_place,
+};
+pub use exchange::{Exchange, ExchangeOps};
 pub use meeting::Meeting;
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result};
+use std::ops::Range;
 
 const CHECK: Check = Check("collectives");
 
@@ -109,6 +114,12 @@ impl CollectiveCall {
     /// The specification of the call between `ranks`.
     pub fn spec(&self, ranks: usize) -> CollectiveSpec {
         CollectiveSpec::new(self.collective, ranks).with_dtype(self.dtype)
+    }
+
+    /// The rows of the input that are for a rank, where counts tell of them; none where they do not.
+    pub fn rows_for(&self, rank: usize) -> Range<usize> {
+        let start: usize = self.send_counts.iter().take(rank).sum();
+        start..start + self.send_counts.get(rank).copied().unwrap_or(0)
     }
 
     /// Checks that the calls of all ranks, in rank order, fit each other: backends ask this, so that the same mistake is

@@ -12,7 +12,7 @@ use halite_kernels::{
     Checked, Support,
     collectives::{
         AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
+        CommunicatorInfo, ReduceScatterArgs, Reduction, check_devices, check_together,
     },
 };
 use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
@@ -63,12 +63,7 @@ impl CpuCommunicator {
         let supported = device.collectives_supports(&spec).require("collectives", device, &spec);
         let brings = supported.map(|()| Some(Brought { call: call.clone(), x: x.clone(), out: out.clone() }));
         self.meeting.meet(self.rank, brings, |brought| {
-            let calls: Vec<CollectiveCall> =
-                brought.iter().flatten().map(|brought| brought.call.clone()).collect();
-            CollectiveCall::fit(&calls)?;
-            let tensors: Vec<_> =
-                brought.iter().flatten().map(|brought| (&brought.x, &brought.out)).collect();
-            check_apart(&tensors)
+            check_together(brought.iter().flatten().map(|brought| (&brought.call, &brought.x, &brought.out)))
         })
     }
 
@@ -206,11 +201,7 @@ impl Collectives for Cpu {
         args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
         let AllToAllArgs { communicator, x, out, .. } = *args;
-        let rank = communicator.rank();
-        communicator.collect(self, args.context(), x, out, |call| {
-            let start: usize = call.send_counts.iter().take(rank).sum();
-            start..start + call.send_counts.get(rank).copied().unwrap_or(0)
-        })
+        communicator.collect(self, args.context(), x, out, |call| call.rows_for(communicator.rank()))
     }
 }
 

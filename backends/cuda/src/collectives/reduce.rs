@@ -1,6 +1,6 @@
 //! Elements of all ranks, reduced in ascending rank.
 
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::collectives::Reduction;
 
 use crate::{
@@ -34,7 +34,6 @@ pub(super) fn programs() -> Vec<Program> {
 /// `out = x[0] + x[1] + …`, or their maximum; all of them dense and of one size. `out` may be one of them: it is written last,
 /// each element after it was read.
 pub(super) fn reduce(
-    device: &Cuda,
     stream: &mut CudaStream,
     reduction: Reduction,
     x: &[Tensor<Cuda>],
@@ -46,7 +45,7 @@ pub(super) fn reduce(
     }
     let parts = x.len().div_ceil(INPUTS);
     // What is reduced of earlier launches, unrounded.
-    let sums = (parts > 1).then(|| Tensor::new(device, wide(dtype), &[elements])).transpose()?;
+    let sums = (parts > 1).then(|| Tensor::new(stream.device(), wide(dtype), &[elements])).transpose()?;
     for (part, x) in x.chunks(INPUTS).enumerate() {
         let last = part + 1 == parts;
         let launch = (0..INPUTS).fold(base(dtype), |launch, place| launch.maybe("x", x.get(place)));
