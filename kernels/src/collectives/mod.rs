@@ -156,6 +156,19 @@ impl CollectiveCall {
     }
 }
 
+/// The answer of a backend that reduces floats and I32, and moves elements of every type.
+pub fn numbers_only(spec: &CollectiveSpec) -> Support {
+    let reduces = match spec.collective {
+        Collective::AllReduce(Reduction::Sum | Reduction::Max)
+        | Collective::ReduceScatter(Reduction::Sum | Reduction::Max) => true,
+        Collective::AllGather | Collective::AllToAll => false,
+    };
+    if reduces && !spec.dtype.is_float() && spec.dtype != DType::I32 {
+        return Support::No(format!("reductions of {}: only of floats and I32", spec.dtype));
+    }
+    Support::Native
+}
+
 /// Checks a list of devices to make communicators for.
 ///
 /// # Errors
@@ -217,4 +230,24 @@ pub trait Collectives: Device {
         stream: &mut Self::Stream,
         args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_moved_and_not_reduced() {
+        let supports =
+            |collective, dtype| numbers_only(&CollectiveSpec::new(collective, 2).with_dtype(dtype));
+        let reductions = [Collective::AllReduce(Reduction::Max), Collective::ReduceScatter(Reduction::Sum)];
+        for collective in reductions.into_iter().chain([Collective::AllGather, Collective::AllToAll]) {
+            for dtype in [DType::F32, DType::F16, DType::Bf16, DType::I32] {
+                assert_eq!(supports(collective, dtype), Support::Native, "{collective:?} of {dtype}");
+            }
+            let reduces = reductions.contains(&collective);
+            let denied = matches!(supports(collective, DType::U8), Support::No(_));
+            assert_eq!(denied, reduces, "{collective:?}");
+        }
+    }
 }

@@ -6,13 +6,13 @@
 mod reduce;
 
 use crate::{device::Cpu, stream::CpuStream};
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{Result, Tensor};
 use halite_kernels::collectives::Meeting;
 use halite_kernels::{
     Checked, Support,
     collectives::{
-        AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_devices, check_together,
+        AllGatherArgs, AllReduceArgs, AllToAllArgs, CollectiveCall, CollectiveSpec, Collectives,
+        CommunicatorInfo, ReduceScatterArgs, check_devices, check_together, numbers_only,
     },
 };
 use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
@@ -129,16 +129,7 @@ impl Collectives for Cpu {
     type Communicator = CpuCommunicator;
 
     fn collectives_supports(&self, spec: &CollectiveSpec) -> Support {
-        let sums = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::I32);
-        match spec.collective {
-            Collective::AllReduce(Reduction::Sum | Reduction::Max)
-            | Collective::ReduceScatter(Reduction::Sum | Reduction::Max)
-                if !sums =>
-            {
-                Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
-            }
-            _ => Support::Native,
-        }
+        numbers_only(spec)
     }
 
     fn communicators(devices: &[Cpu]) -> Result<Vec<CpuCommunicator>> {

@@ -3,12 +3,12 @@
 mod reduce;
 
 use crate::{compile::Program, copy, device::Cuda, driver, stream::CudaStream};
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     collectives::{
-        AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        Exchange, ExchangeOps, ReduceScatterArgs, Reduction,
+        AllGatherArgs, AllReduceArgs, AllToAllArgs, CollectiveCall, CollectiveSpec, Collectives, Exchange,
+        ExchangeOps, ReduceScatterArgs, Reduction, numbers_only,
     },
 };
 
@@ -53,18 +53,7 @@ impl Collectives for Cuda {
     type Communicator = CudaCommunicator;
 
     fn collectives_supports(&self, spec: &CollectiveSpec) -> Support {
-        let sums = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::I32);
-        match spec.collective {
-            Collective::AllReduce(reduction) | Collective::ReduceScatter(reduction) => match reduction {
-                Reduction::Sum | Reduction::Max if sums => Support::Native,
-                Reduction::Sum | Reduction::Max => {
-                    Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
-                }
-                other => Support::No(format!("{other:?} is not implemented")),
-            },
-            Collective::AllGather | Collective::AllToAll => Support::Native,
-            other => Support::No(format!("{other:?} is not implemented")),
-        }
+        numbers_only(spec)
     }
 
     fn communicators(devices: &[Cuda]) -> Result<Vec<CudaCommunicator>> {
@@ -108,7 +97,7 @@ impl Collectives for Cuda {
 mod tests {
     use super::*;
     use crate::testing;
-    use halite_hal::Device;
+    use halite_hal::{DType, Device};
     use halite_kernels::collectives::CommunicatorInfo;
     use std::thread;
 
