@@ -25,7 +25,7 @@ use crate::{
 use halite_hal::{Element, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    quantize::{Quantize, QuantizeArgs, QuantizeSpec, RotateArgs, RotateSpec, ScaleSource},
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec, RotateArgs, RotateSpec},
 };
 use into::{Origin, buffered, flip};
 use row::Steps;
