@@ -209,6 +209,23 @@ impl<D: Device> Tensor<D> {
         self.buffer.same(&other.buffer) && a.start < b.end && b.start < a.end
     }
 
+    /// Checks that host bytes can be uploaded into this tensor: what every [`Stream::upload`] asks.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where `bytes` is not exactly the tensor's size, or the tensor is not dense.
+    pub fn check_upload(&self, bytes: &[u8]) -> Result<()> {
+        let expected = self.shape.elements() as u64 * self.dtype.size() as u64;
+        if self.is_dense() && bytes.len() as u64 == expected {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            operator: "upload",
+            argument: "bytes",
+            expected: format!("{expected} bytes for a dense tensor {:?}", self.shape),
+            got: format!("{} bytes, strides {:?}", bytes.len(), self.strides()),
+        })
+    }
+
     fn expect_dtype(&self, got: DType) -> Result<()> {
         if self.dtype == got { Ok(()) } else { Err(Error::DTypeMismatch { expected: self.dtype, got }) }
     }

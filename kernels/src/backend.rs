@@ -17,7 +17,7 @@ use crate::{
     sampling::Sampling,
     top_k::TopK,
 };
-use halite_hal::{Device, Error, Result};
+use halite_hal::{DType, Device, Error, Result};
 use std::fmt::Debug;
 
 /// Whether a backend runs a specification, and how. Asked of those that make sense: where a specification has a `check`,
@@ -48,6 +48,15 @@ impl Support {
                 spec: format!("{spec:?}"),
             }),
         }
+    }
+}
+
+/// The answer of a kernel that takes every floating-point type, and nothing else.
+pub fn float_only(dtype: DType) -> Support {
+    if dtype.is_float() {
+        Support::Native
+    } else {
+        Support::No(format!("{dtype} is not a floating-point type"))
     }
 }
 
@@ -90,4 +99,19 @@ impl<T> Backend for T where
         + Sampling
         + TopK
 {
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_all_that_is_float() {
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            assert_eq!(float_only(dtype), Support::Native, "{dtype}");
+        }
+        for dtype in [DType::I8, DType::U8, DType::I32] {
+            assert!(matches!(float_only(dtype), Support::No(reason) if reason.contains(&dtype.to_string())));
+        }
+    }
 }

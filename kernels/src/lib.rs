@@ -40,12 +40,14 @@ pub mod moe;
 pub mod norm;
 pub mod quantize;
 pub mod rope;
+mod rows;
 pub mod sampling;
 mod saved;
 pub mod top_k;
 
-pub use backend::{Backend, Support};
+pub use backend::{Backend, Support, float_only};
 pub use check::Checked;
 pub use halite_hal as hal;
 pub use halite_hal::{DType, Device, Error, Result, Stream, Tensor};
+pub use rows::Rows;
 pub use saved::saved_weights;

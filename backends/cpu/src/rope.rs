@@ -110,10 +110,7 @@ impl Rope for Cpu {
         let pairs = plan.pairs();
         plan.tokens = cos_sin.cos.len() / pairs;
         plan.cos_sin.clear();
-        for (cos, sin) in cos_sin.cos.chunks_exact(pairs).zip(cos_sin.sin.chunks_exact(pairs)) {
-            plan.cos_sin.extend_from_slice(cos);
-            plan.cos_sin.extend_from_slice(sin);
-        }
+        plan.cos_sin.extend(cos_sin.by_token(pairs));
         Ok(())
     }
 

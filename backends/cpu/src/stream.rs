@@ -45,16 +45,8 @@ impl Stream for CpuStream {
     }
 
     fn upload(&mut self, to: &Tensor<Cpu>, bytes: &[u8]) -> Result<()> {
-        let expected = (to.shape().elements() * to.dtype().size()) as u64;
-        if !to.is_dense() || bytes.len() as u64 != expected {
-            return Err(Error::Argument {
-                operator: "upload",
-                argument: "bytes",
-                expected: format!("{expected} bytes for a dense tensor {:?}", to.shape()),
-                got: format!("{} bytes, strides {:?}", bytes.len(), to.strides()),
-            });
-        }
-        to.buffer().write(to.offset()..to.offset() + expected)?.copy_from_slice(bytes);
+        to.check_upload(bytes)?;
+        to.buffer().write(to.byte_range())?.copy_from_slice(bytes);
         Ok(())
     }
 

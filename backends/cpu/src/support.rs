@@ -1,18 +1,10 @@
 //! What this backend says of specifications that it does not run.
 
 use crate::buffer::DEVICE;
-use halite_hal::{DType, Error};
-use halite_kernels::Support;
+use halite_hal::Error;
 use std::fmt::Debug;
 
-/// The answer of a kernel that takes every floating-point type, and nothing else.
-pub(crate) fn float_only(dtype: DType) -> Support {
-    if dtype.is_float() {
-        Support::Native
-    } else {
-        Support::No(format!("{dtype} is not a floating-point type"))
-    }
-}
+pub(crate) use halite_kernels::float_only;
 
 /// The error of a form that the contract has and this backend does not.
 pub(crate) fn unsupported(operator: &'static str, form: &str, spec: &dyn Debug) -> Error {

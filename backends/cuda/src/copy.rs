@@ -1,6 +1,6 @@
 //! Copies between tensors of any strides.
 
-use halite_hal::{DType, MAX_RANK, Result, Tensor};
+use halite_hal::{MAX_RANK, Result, Tensor};
 
 use crate::{
     compile::{Program, Source},
@@ -11,8 +11,6 @@ use crate::{
 
 static SOURCE: Source = Source::new("copy.cu", include_str!("copy.cu"));
 
-/// Types that stand for all of their size.
-const SIZES: [DType; 3] = [DType::U8, DType::F16, DType::I32];
 /// Threads of a block; each copies elements until there are none.
 const THREADS: usize = 256;
 
@@ -23,7 +21,7 @@ pub(crate) fn elements(stream: &mut CudaStream, from: &Tensor<Cuda>, to: &Tensor
         let bytes = (count * from.dtype().size()) as u64;
         return stream.copy_bytes((to.buffer(), to.offset()), (from.buffer(), from.offset()), bytes);
     }
-    let mut launch = base(from.dtype().size()).tensor("from", from).tensor("to", to).size("elements", count);
+    let mut launch = base().tensor("from", from).tensor("to", to).size("elements", count);
     // The innermost last, as the kernel has them; leading ones where there are fewer.
     let missing = MAX_RANK - from.dims().len();
     let of = |values: &[usize], axis: usize, else_: usize| {
@@ -38,19 +36,20 @@ pub(crate) fn elements(stream: &mut CudaStream, from: &Tensor<Cuda>, to: &Tensor
         }
     }
     let blocks = count.div_ceil(THREADS).min(stream_blocks(stream));
-    stream.launch(launch.grid([blocks, 1, 1]))
+    // One, two or four bytes.
+    let size = from.dtype().size() as i32;
+    stream.launch(launch.int(size).grid([blocks, 1, 1]))
 }
 
 fn stream_blocks(stream: &CudaStream) -> usize {
     64 * halite_hal::Stream::device(stream).multiprocessors()
 }
 
-fn base(size: usize) -> Launch {
-    let stands = SIZES.into_iter().find(|dtype| dtype.size() == size).unwrap_or(DType::I32);
-    Launch::new("copy", &SOURCE, "copy").element("ELEMENT", stands)
+fn base() -> Launch {
+    Launch::new("copy", &SOURCE, "copy")
 }
 
-/// Every program of copies.
+/// The program of copies.
 pub(crate) fn programs() -> Vec<Program> {
-    SIZES.iter().map(|dtype| base(dtype.size()).program()).collect()
+    vec![base().program()]
 }

@@ -31,6 +31,15 @@ pub(crate) fn element(dtype: DType) -> &'static str {
     }
 }
 
+/// The number of a floating-point type in kernels that are told it: floats.cuh has it too.
+pub(crate) fn float_type(dtype: DType) -> i32 {
+    match dtype {
+        DType::F16 => 1,
+        DType::Bf16 => 2,
+        _ => 0,
+    }
+}
+
 /// One launch.
 pub(crate) struct Launch {
     pub(crate) operator: &'static str,

@@ -217,15 +217,7 @@ impl Stream for CudaStream {
     }
 
     fn upload(&mut self, to: &Tensor<Cuda>, bytes: &[u8]) -> Result<()> {
-        let expected = (to.shape().elements() * to.dtype().size()) as u64;
-        if !to.is_dense() || bytes.len() as u64 != expected {
-            return Err(Error::Argument {
-                operator: "upload",
-                argument: "bytes",
-                expected: format!("{expected} bytes for a dense tensor {:?}", to.shape()),
-                got: format!("{} bytes, strides {:?}", bytes.len(), to.strides()),
-            });
-        }
+        to.check_upload(bytes)?;
         self.stage(to.buffer(), to.offset(), bytes)
     }
 

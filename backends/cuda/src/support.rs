@@ -2,19 +2,12 @@
 
 use std::fmt::Debug;
 
-use halite_hal::{DType, Error};
+use halite_hal::Error;
 use halite_kernels::Support;
 
 use crate::device::NAME;
 
-/// The answer of a kernel that takes every floating-point type, and nothing else.
-pub(crate) fn float_only(dtype: DType) -> Support {
-    if dtype.is_float() {
-        Support::Native
-    } else {
-        Support::No(format!("{dtype} is not a floating-point type"))
-    }
-}
+pub(crate) use halite_kernels::float_only;
 
 /// The answer of a family that has no kernels yet.
 pub(crate) fn not_yet(what: &str) -> Support {

@@ -3,7 +3,7 @@
 //
 // Elements are in order by keys of 64 bits, greatest first, all different: the upper word rises with the value, NaN is
 // least; the lower word falls with the column. So the order in which threads gather them does not matter.
-#include "prelude.cuh"
+#include "floats.cuh"
 
 constexpr i32 BLOCK = 256;
 constexpr i32 CAPACITY = 1024;
@@ -11,17 +11,11 @@ constexpr i32 CAPACITY = 1024;
 struct Row {
     const void* x;
     i64 columns;
-    i32 type; // 0 for F32, 1 for F16, 2 for BF16
+    i32 type;
     i32 smallest;
 
-    DEVICE f32 at(i64 c) const {
-        if (type == 0) return static_cast<const f32*>(x)[c];
-        const u16 bits = static_cast<const u16*>(x)[c];
-        return type == 1 ? widen(f16{bits}) : widen(bf16{bits});
-    }
-
     DEVICE u64 key(i64 c) const {
-        u32 bits = __float_as_uint(at(c));
+        u32 bits = __float_as_uint(read_float(x, c, type));
         const u32 magnitude = bits & 0x7fffffffu;
         // -0 is 0.
         if (magnitude == 0) bits = 0;

@@ -1,6 +1,6 @@
 //! The `k` best of each row.
 
-use halite_hal::{DType, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     top_k::{TopK, TopKArgs, TopKOrder, TopKSpec},
@@ -9,7 +9,7 @@ use halite_kernels::{
 use crate::{
     compile::{Program, Source},
     device::Cuda,
-    launch::Launch,
+    launch::{Launch, float_type},
     rows::Rows,
     stream::CudaStream,
     support::float_only,
@@ -39,11 +39,6 @@ impl TopK for Cuda {
         self.top_k_supports(spec).require("top_k", self, spec)?;
         let (x, values, ids) = (Rows::of(args.x), Rows::of(args.values), Rows::of(args.ids));
         let pieces = spec.k.div_ceil(CAPACITY);
-        let dtype = match spec.dtype {
-            DType::F16 => 1,
-            DType::Bf16 => 2,
-            _ => 0,
-        };
         let launch = base()
             .tensor("x", args.x)
             .tensor("values", args.values)
@@ -54,7 +49,7 @@ impl TopK for Cuda {
             .size("x's stride", x.outer_stride)
             .size("values' stride", values.outer_stride)
             .size("ids' stride", ids.outer_stride)
-            .int(dtype)
+            .int(float_type(spec.dtype))
             .int((spec.order == TopKOrder::Smallest).into());
         stream.launch(launch.grid([x.outer.saturating_mul(pieces), 1, 1]))
     }

@@ -12,51 +12,23 @@ use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     logits::{
-        LogitOps, LogitsArgs, LogitsCapacity, LogitsLimits, LogitsPlan, LogitsRow, LogitsSpec, LogitsStep,
+        LogitOps, LogitsArgs, LogitsCapacity, LogitsLimits, LogitsPlan, LogitsSpec, LogitsStep, LogitsTable,
         SeenToken,
     },
 };
-use std::iter::Peekable;
 
 static TOUCH: Shader = Shader { name: "logits", source: &[include_str!("logits/touch.wgsl")] };
 static MASK: Shader = Shader { name: "logits", source: &[include_str!("logits/mask.wgsl")] };
 
-/// Words of a touched token in the table: row, token, what is done to it, bias.
-const TOUCHED: usize = 4;
-/// Words of a row's penalties in the table.
-const PENALTIES: usize = 3;
-/// Of the third word of a touched token: it has a penalty, it has a bias; above both, how often it is in the output.
-const SEEN: u32 = 1;
-const BIASED: u32 = 2;
-const OUTPUTS_SHIFT: u32 = 2;
-
 /// A step's requests on the device.
-///
-/// The table holds the penalties of each row, then the touched tokens of all rows, then the number of each masked row,
-/// then their masks.
 #[derive(Debug)]
 pub struct WgpuLogitsPlan {
     spec: LogitsSpec,
     capacity: LogitsCapacity,
-    rows: usize,
-    touched: usize,
-    masked: usize,
-    table: Table,
+    /// Where they lie in `words`.
+    table: LogitsTable,
+    words: Table,
     seen: Vec<SeenToken>,
-}
-
-impl WgpuLogitsPlan {
-    fn touched_start(&self) -> usize {
-        self.rows * PENALTIES
-    }
-
-    fn masked_start(&self) -> usize {
-        self.touched_start() + self.touched * TOUCHED
-    }
-
-    fn masks_start(&self) -> usize {
-        self.masked_start() + self.masked
-    }
 }
 
 impl LogitsPlan for WgpuLogitsPlan {
@@ -69,36 +41,8 @@ impl LogitsPlan for WgpuLogitsPlan {
     }
 
     fn rows(&self) -> usize {
-        self.rows
+        self.table.rows
     }
-}
-
-/// One token of a row, once, with all that is done to it: `[token, what, bias]`.
-struct Touched<S: Iterator, B: Iterator> {
-    seen: Peekable<S>,
-    bias: Peekable<B>,
-}
-
-impl<S, B> Iterator for Touched<S, B>
-where
-    S: Iterator<Item = SeenToken>,
-    B: Iterator<Item = (u32, f32)>,
-{
-    type Item = [u32; 3];
-
-    fn next(&mut self) -> Option<[u32; 3]> {
-        // Both lists ascend.
-        let tokens = [self.seen.peek().map(|seen| seen.token), self.bias.peek().map(|bias| bias.0)];
-        let token = tokens.into_iter().flatten().min()?;
-        let seen = self.seen.next_if(|seen| seen.token == token);
-        let bias = self.bias.next_if(|bias| bias.0 == token);
-        let what = seen.map_or(0, |seen| SEEN | seen.outputs << OUTPUTS_SHIFT) | bias.map_or(0, |_| BIASED);
-        Some([token, what, bias.map_or(0, |bias| bias.1.to_bits())])
-    }
-}
-
-fn touched(seen: &[SeenToken], row: &LogitsRow<'_>) -> impl Iterator<Item = [u32; 3]> {
-    Touched { seen: seen.iter().copied().peekable(), bias: row.bias.iter().copied().peekable() }
 }
 
 impl LogitOps for Wgpu {
@@ -110,13 +54,9 @@ impl LogitOps for Wgpu {
 
     fn logits_plan(&self, spec: &LogitsSpec, capacity: &LogitsCapacity) -> Result<WgpuLogitsPlan> {
         spec.check()?;
-        let LogitsCapacity { max_rows, max_history, max_biases, .. } = *capacity;
-        let touched = max_history.saturating_add(max_biases).saturating_mul(TOUCHED);
-        let row = PENALTIES + 1 + spec.mask_words();
-        let words = max_rows.saturating_mul(row).saturating_add(touched);
-        let table = Table::new(self, "logits", words)?;
-        let (spec, capacity) = (spec.clone(), *capacity);
-        Ok(WgpuLogitsPlan { spec, capacity, rows: 0, touched: 0, masked: 0, table, seen: Vec::new() })
+        let words = Table::new(self, "logits", LogitsTable::max_words(spec, capacity))?;
+        let (spec, capacity, table) = (spec.clone(), *capacity, LogitsTable::default());
+        Ok(WgpuLogitsPlan { spec, capacity, table, words, seen: Vec::new() })
     }
 
     fn logits_update(
@@ -126,69 +66,33 @@ impl LogitOps for Wgpu {
         step: &Checked<LogitsStep<'_>, LogitsLimits>,
     ) -> Result<()> {
         step.checked_against("logits", &plan.limits())?;
-        let WgpuLogitsPlan { table, seen, .. } = plan;
-        let words = table.begin();
-        for row in step.rows {
-            let penalties = row.penalties;
-            let numbers = [penalties.repetition, penalties.presence, penalties.frequency];
-            words.extend(numbers.map(f32::to_bits));
-        }
-        let start = words.len();
-        for (number, row) in step.rows.iter().enumerate() {
-            seen.clear();
-            row.seen(seen);
-            for [token, what, bias] in touched(seen, row) {
-                words.extend([number as u32, token, what, bias]);
-            }
-        }
-        let touched = (words.len() - start) / TOUCHED;
-        let masks = || step.rows.iter().enumerate().filter_map(|(row, asked)| Some((row, asked.allowed?)));
-        words.extend(masks().map(|(row, _)| row as u32));
-        masks().for_each(|(_, mask)| words.extend_from_slice(mask));
-        (plan.rows, plan.touched, plan.masked) = (0, 0, 0);
-        plan.table.upload(stream)?;
-        (plan.rows, plan.touched, plan.masked) = (step.rows.len(), touched, masks().count());
+        let table = LogitsTable::fill(step, plan.words.begin(), &mut plan.seen);
+        plan.table = LogitsTable::default();
+        plan.words.upload(stream)?;
+        plan.table = table;
         Ok(())
     }
 
     /// One dispatch over the tokens that penalties and biases touch, one over the rows that have a mask.
     fn adjust_logits(&self, stream: &mut WgpuStream, args: Checked<LogitsArgs<'_, Self>>) -> Result<()> {
-        let (plan, rows) = (args.plan, Rows::of(args.logits));
+        let (plan, table, rows) = (args.plan, args.plan.table, Rows::of(args.logits));
         let launch = |shader| {
             Launch::new(shader)
                 .operand("logits", Access::Words, Operand::tensor(args.logits))
-                .operand("table", Access::Words, plan.table.operand())
+                .operand("table", Access::Words, plan.words.operand())
                 .size("row_stride", rows.outer_stride)
                 .size("vocabulary", rows.columns)
         };
-        let touch = launch(&TOUCH).size("touched", plan.touched).size("touched_start", plan.touched_start());
-        stream.launch(touch, spread(plan.touched.div_ceil(64)))?;
+        let touch =
+            launch(&TOUCH).size("touched", table.touched).size("touched_start", table.touched_start());
+        stream.launch(touch, spread(table.touched.div_ceil(64)))?;
         let row_groups = rows.columns.div_ceil(256);
         let mask = launch(&MASK)
-            .size("masked", plan.masked)
-            .size("masked_start", plan.masked_start())
-            .size("masks_start", plan.masks_start())
+            .size("masked", table.masked)
+            .size("masked_start", table.masked_start())
+            .size("masks_start", table.masks_start())
             .size("mask_words", plan.spec.mask_words())
             .size("row_groups", row_groups);
-        stream.launch(mask, spread(plan.masked * row_groups))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use halite_kernels::logits::Penalties;
-
-    #[test]
-    fn a_token_comes_once_with_its_penalty_and_its_bias() {
-        let penalties = Penalties::NONE.with_repetition(2.0);
-        let bias = [(1, 0.5), (7, -1.0)];
-        let row = LogitsRow::unchanged().with_penalties(penalties, &[7, 3], &[9, 7, 7]).with_bias(&bias);
-        let mut seen = Vec::new();
-        row.seen(&mut seen);
-        let got: Vec<_> = touched(&seen, &row).collect();
-        let (half, less) = (0.5f32.to_bits(), (-1.0f32).to_bits());
-        assert_eq!(got, [[1, 2, half], [3, 1, 0], [7, 1 | 2 | 2 << 2, less], [9, 1 | 1 << 2, 0]]);
-        assert_eq!(touched(&[], &LogitsRow::unchanged()).count(), 0);
+        stream.launch(mask, spread(table.masked * row_groups))
     }
 }

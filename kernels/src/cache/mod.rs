@@ -10,11 +10,13 @@
 mod blocks;
 mod slots;
 mod spec;
+mod steps;
 mod write;
 
 pub use blocks::{BlockCopies, BlockExport, BlockImport, BlockTransfer};
 pub use slots::{SlotLimits, SlotMapping, SlotPlan};
 pub use spec::{KvFormat, KvSpec, KvValues};
+pub use steps::BlockSteps;
 pub use write::{CacheWriteArgs, LatentWriteArgs};
 
 use crate::{Checked, Support, check::Check};

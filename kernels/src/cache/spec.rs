@@ -162,6 +162,14 @@ impl KvSpec {
         fits(bytes.map(|bytes| bytes as u64))
     }
 
+    /// Bytes of what one layer of a block has of each kind, in the order of the canonical layout: its keys, their scales, its
+    /// values, and theirs. Of a spec whose [`KvSpec::block_bytes`] are told; 0 of what the cache does not have.
+    pub fn record_bytes(&self) -> [usize; 4] {
+        let rows = self.block_size * self.kv_heads;
+        let (element, scale) = (self.format.element().size(), self.format.scale_bytes());
+        [self.head_dim * element, scale, self.stored_value_dim() * element, scale].map(|row| rows * row)
+    }
+
     /// Bytes of one key or value of `dim` elements, its scale included.
     fn row_bytes(&self, dim: usize) -> Option<usize> {
         dim.checked_mul(self.format.element().size())?.checked_add(self.format.scale_bytes())
@@ -214,6 +222,17 @@ mod tests {
             KvSpec::new(1, 0, 64).block_bytes(),
             Err(Error::Argument { argument: "kv_heads", .. })
         ));
+    }
+
+    #[test]
+    fn records_of_all_layers_are_a_block() {
+        let int8 = KvSpec::new(3, 2, 5).with_value_head_dim(7).with_format(KvFormat::Int8PerTokenHead);
+        assert_eq!(int8.record_bytes(), [16 * 2 * 5, 16 * 2 * 4, 16 * 2 * 7, 16 * 2 * 4]);
+        assert_eq!(KvSpec::latent(3, 8, 4).record_bytes(), [16 * 12 * 2, 0, 0, 0]);
+        for spec in [int8, KvSpec::new(3, 2, 5).with_block_size(1), KvSpec::latent(3, 8, 4)] {
+            let records: usize = spec.record_bytes().iter().sum();
+            assert_eq!(spec.block_bytes(), Ok((3 * records) as u64), "{spec:?}");
+        }
     }
 
     #[test]

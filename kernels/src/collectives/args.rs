@@ -75,6 +75,20 @@ pub fn check_apart<D: Device>(tensors: &[(&Tensor<D>, &Tensor<D>)]) -> Result<()
     Ok(())
 }
 
+/// Checks what the ranks brought to one call, in rank order: that their calls fit, and that no rank writes where another reads
+/// or writes.
+///
+/// # Errors
+/// Those of [`CollectiveCall::fit`] and [`check_apart`].
+pub fn check_together<'a, D: Device>(
+    ranks: impl Iterator<Item = (&'a CollectiveCall, &'a Tensor<D>, &'a Tensor<D>)> + Clone,
+) -> Result<()> {
+    let calls: Vec<CollectiveCall> = ranks.clone().map(|(call, ..)| call.clone()).collect();
+    CollectiveCall::fit(&calls)?;
+    let tensors: Vec<_> = ranks.map(|(_, x, out)| (x, out)).collect();
+    check_apart(&tensors)
+}
+
 fn call<D: Device>(collective: Collective, x: &Tensor<D>) -> CollectiveCall {
     let (send_counts, receive_counts) = (Vec::new(), Vec::new());
     CollectiveCall { collective, dtype: x.dtype(), dims: x.dims().to_vec(), send_counts, receive_counts }

@@ -22,13 +22,18 @@
 //! passes wrong by itself is its own error and takes part in nothing.
 
 mod args;
+mod exchange;
 mod meeting;
 
-pub use args::{AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, check_apart, in_place};
+pub use args::{
+    AllGatherArgs, AllReduceArgs, AllToAllArgs, ReduceScatterArgs, check_apart, check_together, in_place,
+};
+pub use exchange::{Exchange, ExchangeOps};
 pub use meeting::Meeting;
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result};
+use std::ops::Range;
 
 const CHECK: Check = Check("collectives");
 
@@ -111,6 +116,12 @@ impl CollectiveCall {
         CollectiveSpec::new(self.collective, ranks).with_dtype(self.dtype)
     }
 
+    /// The rows of the input that are for a rank, where counts tell of them; none where they do not.
+    pub fn rows_for(&self, rank: usize) -> Range<usize> {
+        let start: usize = self.send_counts.iter().take(rank).sum();
+        start..start + self.send_counts.get(rank).copied().unwrap_or(0)
+    }
+
     /// Checks that the calls of all ranks, in rank order, fit each other: backends ask this, so that the same mistake is
     /// the same error everywhere.
     ///
@@ -143,6 +154,19 @@ impl CollectiveCall {
         }
         Ok(())
     }
+}
+
+/// The answer of a backend that reduces floats and I32, and moves elements of every type.
+pub fn numbers_only(spec: &CollectiveSpec) -> Support {
+    let reduces = match spec.collective {
+        Collective::AllReduce(Reduction::Sum | Reduction::Max)
+        | Collective::ReduceScatter(Reduction::Sum | Reduction::Max) => true,
+        Collective::AllGather | Collective::AllToAll => false,
+    };
+    if reduces && !spec.dtype.is_float() && spec.dtype != DType::I32 {
+        return Support::No(format!("reductions of {}: only of floats and I32", spec.dtype));
+    }
+    Support::Native
 }
 
 /// Checks a list of devices to make communicators for.
@@ -206,4 +230,24 @@ pub trait Collectives: Device {
         stream: &mut Self::Stream,
         args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_moved_and_not_reduced() {
+        let supports =
+            |collective, dtype| numbers_only(&CollectiveSpec::new(collective, 2).with_dtype(dtype));
+        let reductions = [Collective::AllReduce(Reduction::Max), Collective::ReduceScatter(Reduction::Sum)];
+        for collective in reductions.into_iter().chain([Collective::AllGather, Collective::AllToAll]) {
+            for dtype in [DType::F32, DType::F16, DType::Bf16, DType::I32] {
+                assert_eq!(supports(collective, dtype), Support::Native, "{collective:?} of {dtype}");
+            }
+            let reduces = reductions.contains(&collective);
+            let denied = matches!(supports(collective, DType::U8), Support::No(_));
+            assert_eq!(denied, reduces, "{collective:?}");
+        }
+    }
 }

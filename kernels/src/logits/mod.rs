@@ -18,8 +18,10 @@
 //! beyond the vocabulary count for nothing. A mask that allows no token at all is refused, since nothing could be drawn.
 
 mod row;
+mod table;
 
 pub use row::{LogitsRow, Penalties, SeenToken};
+pub use table::LogitsTable;
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result, Tensor};

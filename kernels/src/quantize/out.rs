@@ -1,7 +1,10 @@
 //! Where quantised rows go, in a call of its own and at the end of another operator's pass.
 
 use super::{QuantizeSpec, Rotation, ScaleSource, Smoothing};
-use crate::check::{Check, Named};
+use crate::{
+    check::{Check, Named},
+    linear::ActivationFormat,
+};
 use halite_hal::{DType, Device, Result, Tensor};
 
 /// The tensors of a quantisation beside its rows, `[rows, columns]` or, behind a norm, `[tokens, heads, columns]`.
@@ -69,6 +72,14 @@ impl<'a, D: Device> QuantizeOut<'a, D> {
     pub fn with_outliers(mut self, columns: &'a Tensor<D>, values: &'a Tensor<D>) -> Self {
         self.outliers = Some(QuantizeOutliers { columns, values });
         self
+    }
+
+    /// Elements from an outer and from an inner row's scales to the next, and the same of zero points, 0 where there are
+    /// none. Outer rows are the first dimension of `q`, inner ones the second of three.
+    pub fn step_strides(&self, spec: &QuantizeSpec) -> [[usize; 2]; 2] {
+        let grouped = matches!(spec.output, ActivationFormat::Int8PerGroup { .. });
+        [Some(self.scales), self.zero_points]
+            .map(|steps| steps.map_or([0; 2], |steps| step_strides(steps.strides(), grouped)))
     }
 
     /// The end of another operator's pass over rows of `dims`: a specification that one pass can do, and
@@ -151,5 +162,34 @@ impl<'a, D: Device> QuantizeOut<'a, D> {
         let here = spec.scales == source;
         let zero_points = self.zero_points.filter(|_| here);
         [("scales", here.then_some(self.scales)), ("zero_points", zero_points)]
+    }
+}
+
+/// Of steps with these strides: one a row, or one a group of its columns.
+fn step_strides(strides: &[usize], grouped: bool) -> [usize; 2] {
+    match (strides, grouped) {
+        (&[outer, inner, _], _) => [outer, inner],
+        (&[outer, _], true) => [outer, 0],
+        (&[outer, inner], false) => [outer, inner],
+        (&[each], _) => [each, 0],
+        _ => [0, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_rows_and_of_groups_are_told_apart() {
+        for (strides, grouped, expected) in [
+            (&[40, 8, 1][..], true, [40, 8]),
+            (&[8, 1], true, [8, 0]),
+            (&[8, 1], false, [8, 1]),
+            (&[2], false, [2, 0]),
+            (&[], false, [0, 0]),
+        ] {
+            assert_eq!(step_strides(strides, grouped), expected, "{strides:?}");
+        }
     }
 }

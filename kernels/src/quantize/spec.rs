@@ -107,6 +107,11 @@ impl QuantizeSpec {
         self
     }
 
+    /// Whether one scale is found for all rows, which is known after the last of them.
+    pub fn finds_one_scale(&self) -> bool {
+        self.output.is_per_tensor() && self.scales == ScaleSource::Dynamic
+    }
+
     /// Checks that the specification makes sense.
     ///
     /// # Errors
@@ -135,10 +140,9 @@ impl QuantizeSpec {
         self.check_for(check)?;
         let wide = self.input == DType::F32;
         check.that(wide, "input", "F32: the result is quantised before it is rounded", self.input)?;
-        let found_late = self.output.is_per_tensor() && self.scales == ScaleSource::Dynamic;
         let instead = "a scale that is static or a row's own: one scale of all rows is known after the last of them; \
                        call `quantize` on the float result";
-        check.that(!found_late, "output", instead, self.output)
+        check.that(!self.finds_one_scale(), "output", instead, self.output)
     }
 }
 
@@ -152,6 +156,16 @@ pub(super) fn check_block(check: Check, argument: &'static str, block: usize) ->
 mod tests {
     use super::*;
     use crate::Error;
+
+    #[test]
+    fn one_scale_is_found_where_it_is_neither_given_nor_a_rows_own() {
+        let spec = QuantizeSpec::new(DType::F32);
+        assert!(!spec.finds_one_scale());
+        for output in [ActivationFormat::Int8PerTensor, ActivationFormat::AsymmetricPerTensor(DType::U8)] {
+            let one = spec.clone().with_output(output);
+            assert!(one.finds_one_scale() && !one.with_static_scales().finds_one_scale(), "{output:?}");
+        }
+    }
 
     #[test]
     fn specs_that_make_no_sense_are_refused() {

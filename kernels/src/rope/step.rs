@@ -55,6 +55,14 @@ pub struct CosSin<'a> {
 }
 
 impl CosSin<'_> {
+    /// `[tokens, 2, pairs]`: the cosines of each token and then its sines, as plans keep them; `pairs` is `rotary_dim / 2`.
+    pub fn by_token(&self, pairs: usize) -> impl Iterator<Item = f32> {
+        // A plan has at least one pair.
+        let pairs = pairs.max(1);
+        let tokens = self.cos.chunks_exact(pairs).zip(self.sin.chunks_exact(pairs));
+        tokens.flat_map(|(cos, sin)| cos.iter().chain(sin).copied())
+    }
+
     /// Checks the tables against the plan.
     ///
     /// # Errors
@@ -67,5 +75,18 @@ impl CosSin<'_> {
         CHECK.that(self.sin.len() == count, "sin", format!("{count}, as cosines"), self.sin.len())?;
         CHECK.limit("tokens", count / pairs, limits.max_tokens)?;
         Ok(Checked::with_context(self, limits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_its_cosines_and_then_its_sines() {
+        let tables = CosSin { cos: &[1.0, 2.0, 5.0, 6.0], sin: &[3.0, 4.0, 7.0, 8.0] };
+        let by_token: Vec<f32> = tables.by_token(2).collect();
+        assert_eq!(by_token, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(CosSin { cos: &[], sin: &[] }.by_token(2).count(), 0);
     }
 }

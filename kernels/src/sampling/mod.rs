@@ -17,10 +17,12 @@
 mod log_probs;
 mod params;
 mod verify;
+mod words;
 
 pub use log_probs::{LogProbArgs, TopLogProbs};
 pub use params::{SamplingParams, acceptance_uniform, residual_uniform, uniform};
 pub use verify::{DraftProbabilities, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyPlan, VerifyStep};
+pub use words::{ROW_WORDS, weight_bits};
 
 use crate::{Checked, Support, check::Check};
 use halite_hal::{DType, Device, Result, Tensor};

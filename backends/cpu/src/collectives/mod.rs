@@ -6,13 +6,13 @@
 mod reduce;
 
 use crate::{device::Cpu, stream::CpuStream};
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{Result, Tensor};
 use halite_kernels::collectives::Meeting;
 use halite_kernels::{
     Checked, Support,
     collectives::{
-        AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
+        AllGatherArgs, AllReduceArgs, AllToAllArgs, CollectiveCall, CollectiveSpec, Collectives,
+        CommunicatorInfo, ReduceScatterArgs, check_devices, check_together, numbers_only,
     },
 };
 use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
@@ -63,12 +63,7 @@ impl CpuCommunicator {
         let supported = device.collectives_supports(&spec).require("collectives", device, &spec);
         let brings = supported.map(|()| Some(Brought { call: call.clone(), x: x.clone(), out: out.clone() }));
         self.meeting.meet(self.rank, brings, |brought| {
-            let calls: Vec<CollectiveCall> =
-                brought.iter().flatten().map(|brought| brought.call.clone()).collect();
-            CollectiveCall::fit(&calls)?;
-            let tensors: Vec<_> =
-                brought.iter().flatten().map(|brought| (&brought.x, &brought.out)).collect();
-            check_apart(&tensors)
+            check_together(brought.iter().flatten().map(|brought| (&brought.call, &brought.x, &brought.out)))
         })
     }
 
@@ -134,16 +129,7 @@ impl Collectives for Cpu {
     type Communicator = CpuCommunicator;
 
     fn collectives_supports(&self, spec: &CollectiveSpec) -> Support {
-        let sums = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::I32);
-        match spec.collective {
-            Collective::AllReduce(Reduction::Sum | Reduction::Max)
-            | Collective::ReduceScatter(Reduction::Sum | Reduction::Max)
-                if !sums =>
-            {
-                Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
-            }
-            _ => Support::Native,
-        }
+        numbers_only(spec)
     }
 
     fn communicators(devices: &[Cpu]) -> Result<Vec<CpuCommunicator>> {
@@ -206,11 +192,7 @@ impl Collectives for Cpu {
         args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
         let AllToAllArgs { communicator, x, out, .. } = *args;
-        let rank = communicator.rank();
-        communicator.collect(self, args.context(), x, out, |call| {
-            let start: usize = call.send_counts.iter().take(rank).sum();
-            start..start + call.send_counts.get(rank).copied().unwrap_or(0)
-        })
+        communicator.collect(self, args.context(), x, out, |call| call.rows_for(communicator.rank()))
     }
 }
 

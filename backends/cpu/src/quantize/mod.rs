@@ -25,7 +25,7 @@ use crate::{
 use halite_hal::{Element, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    quantize::{Quantize, QuantizeArgs, QuantizeSpec, RotateArgs, RotateSpec, ScaleSource},
+    quantize::{Quantize, QuantizeArgs, QuantizeSpec, RotateArgs, RotateSpec},
 };
 use into::{Origin, buffered, flip};
 use row::Steps;
@@ -48,7 +48,7 @@ impl Quantize for Cpu {
             let (x, rows) = (x.data(), x.rows);
             let bytes = self.quantize_workspace(spec, rows.count(), rows.columns);
             let scratch = stream.scratch_floats("quantize", bytes)?;
-            if spec.output.is_per_tensor() && spec.scales == ScaleSource::Dynamic {
+            if spec.finds_one_scale() {
                 self.find_steps(&args, x, rows, scratch)?;
             }
             let call = Call { spec, out, scratch, shape: [rows.count(), 1, rows.columns] };

@@ -22,7 +22,8 @@ pub(super) type Records<'a> = [(&'a CudaBuffer, u64); 4];
 impl Layer {
     /// Allocates a layer of so many blocks; the spec's sizes do not overflow.
     pub(super) fn alloc(device: &Cuda, spec: &KvSpec, blocks: usize) -> Result<Self> {
-        let [keys, key_scales, values, value_scales] = bytes(spec).map(|block| block * blocks as u64);
+        let [keys, key_scales, values, value_scales] =
+            spec.record_bytes().map(|block| (block * blocks) as u64);
         Ok(Layer {
             keys: device.alloc(keys)?,
             values: device.alloc(values)?,
@@ -33,7 +34,7 @@ impl Layer {
 
     /// All kinds of records.
     pub(super) fn records(&self, spec: &KvSpec) -> Records<'_> {
-        let [keys, key_scales, values, value_scales] = bytes(spec);
+        let [keys, key_scales, values, value_scales] = spec.record_bytes().map(|block| block as u64);
         [
             (&self.keys, keys),
             (&self.key_scales, key_scales),
@@ -41,11 +42,4 @@ impl Layer {
             (&self.value_scales, value_scales),
         ]
     }
-}
-
-/// Bytes of a block's keys, their scales, its values and theirs, in one layer.
-fn bytes(spec: &KvSpec) -> [u64; 4] {
-    let rows = (spec.block_size * spec.kv_heads) as u64;
-    let (element, scale) = (spec.format.element().size(), spec.format.scale_bytes());
-    [spec.head_dim * element, scale, spec.stored_value_dim() * element, scale].map(|row| rows * row as u64)
 }

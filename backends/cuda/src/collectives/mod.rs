@@ -1,178 +1,63 @@
-//! Collectives between threads of one process.
-//!
-//! Each rank brings a copy of its input to a meeting. When all are there and their calls fit, each computes its own output
-//! on its own device, from the copies, and only streams wait for each other. Where all ranks have handles of one device
-//! the copies are device memory; otherwise they are bytes on the host, which each rank uploads as far as it needs them.
+//! Collectives between threads of one process, by copies of what each rank brings.
 
-mod copied;
 mod reduce;
 
 use crate::{compile::Program, copy, device::Cuda, driver, stream::CudaStream};
-use copied::Copied;
-use halite_hal::{DType, Result, Tensor};
-use halite_kernels::collectives::Meeting;
+use halite_hal::{Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     collectives::{
-        AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
+        AllGatherArgs, AllReduceArgs, AllToAllArgs, CollectiveCall, CollectiveSpec, Collectives, Exchange,
+        ExchangeOps, ReduceScatterArgs, Reduction, numbers_only,
     },
 };
-use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
-
-/// One rank's end of a communicator.
-#[derive(Debug)]
-pub struct CudaCommunicator {
-    meeting: Arc<Meeting<Brought>>,
-    rank: usize,
-    /// Whether all ranks have handles of one device.
-    one_device: bool,
-    /// It may be sent to another thread, not shared: a rank calls one thing at a time.
-    alone: PhantomData<Cell<()>>,
-}
-
-/// What a rank brings to the meeting of a call.
-#[derive(Debug)]
-struct Brought {
-    call: CollectiveCall,
-    x: Tensor<Cuda>,
-    out: Tensor<Cuda>,
-    copy: Copied,
-    /// After the copy, in its rank's stream.
-    copied: driver::Event,
-}
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
     reduce::programs()
 }
 
-impl CommunicatorInfo for CudaCommunicator {
-    fn rank(&self) -> usize {
-        self.rank
+/// One rank's end of a communicator.
+pub type CudaCommunicator = Exchange<Cuda>;
+
+impl ExchangeOps for Cuda {
+    type Mark = driver::Event;
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.id() == other.id()
     }
 
-    fn ranks(&self) -> usize {
-        self.meeting.ranks()
-    }
-}
-
-impl Drop for CudaCommunicator {
-    fn drop(&mut self) {
-        self.meeting.leave(self.rank);
-    }
-}
-
-impl CudaCommunicator {
-    /// Meets with the others' calls. What this device cannot do, nobody does.
-    fn call(
-        &self,
-        device: &Cuda,
-        stream: &mut CudaStream,
-        call: &CollectiveCall,
-        x: &Tensor<Cuda>,
-        out: &Tensor<Cuda>,
-    ) -> Result<Arc<[Brought]>> {
-        let spec = call.spec(self.ranks());
-        let mut bring = || {
-            device.collectives_supports(&spec).require("collectives", device, &spec)?;
-            let copy = Copied::of(device, stream, x, self.one_device)?;
-            let copied = stream.mark()?;
-            Ok(Brought { call: call.clone(), x: x.clone(), out: out.clone(), copy, copied })
-        };
-        self.meeting.meet(self.rank, bring(), |brought| {
-            let calls: Vec<CollectiveCall> = brought.iter().map(|brought| brought.call.clone()).collect();
-            CollectiveCall::fit(&calls)?;
-            let tensors: Vec<_> = brought.iter().map(|brought| (&brought.x, &brought.out)).collect();
-            check_apart(&tensors)
-        })
+    fn copy_dense(stream: &mut CudaStream, from: &Tensor<Cuda>, to: &Tensor<Cuda>) -> Result<()> {
+        copy::elements(stream, from, to)
     }
 
-    /// Rows of a rank's input, on this device.
-    fn rows(
-        &self,
-        device: &Cuda,
-        stream: &mut CudaStream,
-        (rank, brought): (usize, &Brought),
-        rows: Range<usize>,
-    ) -> Result<Tensor<Cuda>> {
-        if rank == self.rank {
-            return brought.x.narrow(0, rows);
-        }
-        if self.one_device {
-            stream.wait_for(&brought.copied)?;
-        }
-        brought.copy.rows(device, stream, &brought.x, rows)
+    fn mark(stream: &mut CudaStream) -> Result<driver::Event> {
+        stream.mark()
     }
 
-    /// The reduction of the same rows of all.
+    fn wait_for(stream: &mut CudaStream, mark: &driver::Event) -> Result<()> {
+        stream.wait_for(mark)
+    }
+
     fn reduce(
-        &self,
-        device: &Cuda,
         stream: &mut CudaStream,
         reduction: Reduction,
-        brought: &[Brought],
-        rows: Range<usize>,
+        x: &[Tensor<Cuda>],
         out: &Tensor<Cuda>,
     ) -> Result<()> {
-        let inputs = brought.iter().enumerate().map(|from| self.rows(device, stream, from, rows.clone()));
-        let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        reduce::reduce(device, stream, reduction, &inputs, out)
+        reduce::reduce(stream, reduction, x, out)
     }
-
-    /// Some rows of each rank's input, one after the other.
-    fn collect(
-        &self,
-        device: &Cuda,
-        stream: &mut CudaStream,
-        brought: &[Brought],
-        out: &Tensor<Cuda>,
-        rows_of: impl Fn(&CollectiveCall) -> Range<usize>,
-    ) -> Result<()> {
-        let mut end = 0;
-        for (rank, brought) in brought.iter().enumerate() {
-            let rows = rows_of(&brought.call);
-            let start = end;
-            end += rows.len();
-            let from = self.rows(device, stream, (rank, brought), rows)?;
-            copy::elements(stream, &from, &out.narrow(0, start..end)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Rows of a tensor.
-fn rows_of(tensor: &Tensor<Cuda>) -> usize {
-    tensor.dims().first().copied().unwrap_or(0)
 }
 
 impl Collectives for Cuda {
     type Communicator = CudaCommunicator;
 
     fn collectives_supports(&self, spec: &CollectiveSpec) -> Support {
-        let sums = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::I32);
-        match spec.collective {
-            Collective::AllReduce(reduction) | Collective::ReduceScatter(reduction) => match reduction {
-                Reduction::Sum | Reduction::Max if sums => Support::Native,
-                Reduction::Sum | Reduction::Max => {
-                    Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
-                }
-                other => Support::No(format!("{other:?} is not implemented")),
-            },
-            Collective::AllGather | Collective::AllToAll => Support::Native,
-            other => Support::No(format!("{other:?} is not implemented")),
-        }
+        numbers_only(spec)
     }
 
     fn communicators(devices: &[Cuda]) -> Result<Vec<CudaCommunicator>> {
-        check_devices(devices)?;
-        let meeting = Arc::new(Meeting::new(devices.len()));
-        let one_device = devices.windows(2).all(|pair| pair[0].id() == pair[1].id());
-        let end = |rank| {
-            let (meeting, alone) = (Arc::clone(&meeting), PhantomData);
-            CudaCommunicator { meeting, rank, one_device, alone }
-        };
-        Ok((0..devices.len()).map(end).collect())
+        Exchange::between(devices)
     }
 
     fn all_reduce(
@@ -180,9 +65,7 @@ impl Collectives for Cuda {
         stream: &mut CudaStream,
         args: Checked<AllReduceArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let AllReduceArgs { communicator, reduction, x, out } = *args;
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        communicator.reduce(self, stream, reduction, &brought, 0..rows_of(x), out)
+        Exchange::all_reduce(stream, &args)
     }
 
     fn reduce_scatter(
@@ -190,10 +73,7 @@ impl Collectives for Cuda {
         stream: &mut CudaStream,
         args: Checked<ReduceScatterArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let ReduceScatterArgs { communicator, reduction, x, out } = *args;
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        let start = communicator.rank() * rows_of(out);
-        communicator.reduce(self, stream, reduction, &brought, start..start + rows_of(out), out)
+        Exchange::reduce_scatter(stream, &args)
     }
 
     fn all_gather(
@@ -201,9 +81,7 @@ impl Collectives for Cuda {
         stream: &mut CudaStream,
         args: Checked<AllGatherArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let AllGatherArgs { communicator, x, out } = *args;
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        communicator.collect(self, stream, &brought, out, |_| 0..rows_of(x))
+        Exchange::all_gather(stream, &args)
     }
 
     fn all_to_all(
@@ -211,13 +89,7 @@ impl Collectives for Cuda {
         stream: &mut CudaStream,
         args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let AllToAllArgs { communicator, x, out, .. } = *args;
-        let rank = communicator.rank();
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        communicator.collect(self, stream, &brought, out, |call| {
-            let start: usize = call.send_counts.iter().take(rank).sum();
-            start..start + call.send_counts.get(rank).copied().unwrap_or(0)
-        })
+        Exchange::all_to_all(stream, &args)
     }
 }
 
@@ -225,7 +97,8 @@ impl Collectives for Cuda {
 mod tests {
     use super::*;
     use crate::testing;
-    use halite_hal::Device;
+    use halite_hal::{DType, Device};
+    use halite_kernels::collectives::CommunicatorInfo;
     use std::thread;
 
     /// Two devices: what a rank gives goes by the host.
@@ -234,7 +107,7 @@ mod tests {
         let Some(first) = testing::cuda("ranks on devices of their own") else { return };
         let devices = [first.clone(), first.rebuild().unwrap(), first];
         let ends = Cuda::communicators(&devices).unwrap();
-        assert!(ends.iter().all(|end| !end.one_device));
+        assert!(ends.iter().all(|end| !end.is_one_device()));
         let results = thread::scope(|scope| {
             let ranks = ends.into_iter().zip(devices).map(|(communicator, device)| {
                 scope.spawn(move || {

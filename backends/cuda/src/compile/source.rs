@@ -21,6 +21,7 @@ impl Source {
 const HEADERS: &[Source] = &[
     Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
     Source::new("cache/row.cuh", include_str!("../cache/row.cuh")),
+    Source::new("floats.cuh", include_str!("../floats.cuh")),
     Source::new("functions.cuh", include_str!("../functions.cuh")),
     Source::new("norm/row.cuh", include_str!("../norm/row.cuh")),
     Source::new("prelude.cuh", include_str!("../prelude.cuh")),

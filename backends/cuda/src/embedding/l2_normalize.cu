@@ -1,9 +1,8 @@
 // Rows of length 1, a block a row.
+#include "floats.cuh"
 #include "team.cuh"
 
-KERNEL void __launch_bounds__(BLOCK) l2_normalize(const X* x, X* out, i64 columns, i64 x_stride, i64 out_stride, f32 eps) {
-    x += blockIdx.x * x_stride;
-    out += blockIdx.x * out_stride;
+template <typename X> DEVICE void normalize(const X* x, X* out, i64 columns, f32 eps) {
     const i32 lane = threadIdx.x;
     // Magnitudes as bits: they are in order, infinity above what is finite, NaN above infinity.
     u32 most = 0;
@@ -29,5 +28,18 @@ KERNEL void __launch_bounds__(BLOCK) l2_normalize(const X* x, X* out, i64 column
             y = 0.0f;
         }
         out[c] = narrow<X>(y);
+    }
+}
+
+KERNEL void __launch_bounds__(BLOCK)
+    l2_normalize(const void* x, void* out, i64 columns, i64 x_stride, i64 out_stride, i32 type, f32 eps) {
+    const i64 from = blockIdx.x * x_stride, to = blockIdx.x * out_stride;
+    switch (type) {
+    case F32:
+        return normalize(static_cast<const f32*>(x) + from, static_cast<f32*>(out) + to, columns, eps);
+    case F16:
+        return normalize(static_cast<const f16*>(x) + from, static_cast<f16*>(out) + to, columns, eps);
+    default:
+        return normalize(static_cast<const bf16*>(x) + from, static_cast<bf16*>(out) + to, columns, eps);
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of length 1.
 
-use halite_hal::{DType, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Support,
     embedding::{L2NormalizeArgs, L2NormalizeSpec},
@@ -9,7 +9,7 @@ use halite_kernels::{
 use crate::{
     compile::{Program, Source},
     device::Cuda,
-    launch::Launch,
+    launch::{Launch, float_type},
     rows::Rows,
     stream::CudaStream,
     support::float_only,
@@ -21,23 +21,24 @@ pub(super) fn supports(spec: &L2NormalizeSpec) -> Support {
     float_only(spec.dtype)
 }
 
-fn base(dtype: DType) -> Launch {
-    Launch::new("l2_normalize", &SOURCE, "l2_normalize").element("X", dtype)
+fn base() -> Launch {
+    Launch::new("l2_normalize", &SOURCE, "l2_normalize")
 }
 
-/// Every program of it.
+/// The program.
 pub(super) fn programs() -> Vec<Program> {
-    [DType::F32, DType::F16, DType::Bf16].map(|dtype| base(dtype).program()).into()
+    vec![base().program()]
 }
 
 pub(super) fn rows(stream: &mut CudaStream, args: &L2NormalizeArgs<'_, Cuda>) -> Result<()> {
     let (x, out) = (Rows::of(args.x), Rows::of(args.out));
-    let launch = base(args.x.dtype())
+    let launch = base()
         .tensor("x", args.x)
         .tensor("out", args.out)
         .size("columns", x.columns)
         .size("x's stride", x.outer_stride)
         .size("out's stride", out.outer_stride)
+        .int(float_type(args.x.dtype()))
         .float(args.spec.eps);
     stream.launch(launch.grid([if x.columns == 0 { 0 } else { x.outer }, 1, 1]))
 }

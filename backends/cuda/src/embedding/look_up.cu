@@ -1,10 +1,10 @@
-// Rows of a table by id, dequantised. TABLE is the type of the table's elements: floats, I8 with a scale a row, or the bytes
-// of 4-bit formats, of which `format` says which: the numbers are `table::code`'s. The blocks of files are described in
-// halite-kernels' `linear/blocks.rs`.
-#include "prelude.cuh"
+// Rows of a table by id, dequantised. The table has floats, I8 with a scale a row, or the bytes of 4-bit formats. The blocks
+// of files are described in halite-kernels' `linear/blocks.rs`.
+#include "floats.cuh"
 
 constexpr i32 THREADS = 256;
-constexpr i32 INT4 = 2, Q4_0 = 3, Q4_1 = 4;
+// Formats beside floats: the numbers are `table::code`'s.
+constexpr i32 INT8 = 3, INT4 = 4, Q4_0 = 5, Q4_1 = 6, Q4_K = 7;
 
 DEVICE f32 half_number(const u8* at) { return widen(f16{static_cast<u16>(at[0] | at[1] << 8)}); }
 
@@ -26,12 +26,10 @@ DEVICE f32 q4k(const u8* block, i32 i) {
     return half_number(block) * static_cast<f32>(scale) * y - half_number(block + 2) * static_cast<f32>(least);
 }
 
-template <typename T> DEVICE f32 element(const T* row, i64 c, const f32*, i64, i32) { return widen(row[c]); }
-
-DEVICE f32 element(const i8* row, i64 c, const f32* scales, i64, i32) { return static_cast<f32>(row[c]) * scales[0]; }
-
 DEVICE f32 element(const u8* row, i64 c, const f32* scales, i64 group_size, i32 format) {
     switch (format) {
+    case INT8:
+        return static_cast<f32>(static_cast<i8>(row[c])) * scales[0];
     case INT4:
         return (code(row[c / 2], c % 2 == 1) - 8.0f) * scales[c / group_size];
     case Q4_0: {
@@ -42,15 +40,18 @@ DEVICE f32 element(const u8* row, i64 c, const f32* scales, i64 group_size, i32 
         const u8* block = row + c / 32 * 20;
         return half_number(block) * code_of_32(block + 4, c % 32) + half_number(block + 2);
     }
-    default:
+    case Q4_K:
         return q4k(row + c / 256 * 144, c % 256);
+    default:
+        return read_float(row, c, format);
     }
 }
 
-// Block b has part b % parts of token b / parts. Ids that the table does not have give zeros.
+// Block b has part b % parts of token b / parts. Rows of the table are `table_stride` bytes apart. Ids that it does not have
+// give zeros.
 KERNEL void __launch_bounds__(THREADS)
-    look_up(const TABLE* table, const f32* scales, const i32* ids, OUT* out, i64 vocabulary, i64 table_stride,
-            i64 scales_stride, i64 group_size, i64 hidden, i64 out_stride, i64 parts, i32 format, f32 factor) {
+    look_up(const u8* table, const f32* scales, const i32* ids, void* out, i64 vocabulary, i64 table_stride,
+            i64 scales_stride, i64 group_size, i64 hidden, i64 out_stride, i64 parts, i32 format, i32 out_type, f32 factor) {
     const i64 token = blockIdx.x / parts;
     const i64 c = blockIdx.x % parts * THREADS + threadIdx.x;
     if (c >= hidden) return;
@@ -61,5 +62,5 @@ KERNEL void __launch_bounds__(THREADS)
         // A factor of 1 leaves the bits of a NaN too.
         if (factor != 1.0f) y *= factor;
     }
-    out[token * out_stride + c] = narrow<OUT>(y);
+    write_float(out, token * out_stride + c, y, out_type);
 }

@@ -1,6 +1,6 @@
 //! One row a sequence.
 
-use halite_hal::{DType, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     embedding::{PoolArgs, Pooling, PoolingLimits, PoolingPlan, PoolingSpec, PoolingStep},
@@ -9,7 +9,7 @@ use halite_kernels::{
 use crate::{
     compile::{Program, Source},
     device::Cuda,
-    launch::Launch,
+    launch::{Launch, float_type},
     rows::Rows,
     stream::CudaStream,
     support::{float_only, unsupported},
@@ -100,14 +100,13 @@ pub(super) fn supports(spec: &PoolingSpec) -> Support {
     }
 }
 
-fn base(x: DType, out: DType) -> Launch {
-    Launch::new("pool", &SOURCE, "pool").element("X", x).element("OUT", out)
+fn base() -> Launch {
+    Launch::new("pool", &SOURCE, "pool")
 }
 
-/// Every program of pooling.
+/// The program of pooling.
 pub(super) fn programs() -> Vec<Program> {
-    let floats = [DType::F32, DType::F16, DType::Bf16];
-    floats.into_iter().flat_map(|x| floats.map(|out| base(x, out).program())).collect()
+    vec![base().program()]
 }
 
 pub(super) fn pool(stream: &mut CudaStream, args: &PoolArgs<'_, Cuda>) -> Result<()> {
@@ -117,7 +116,7 @@ pub(super) fn pool(stream: &mut CudaStream, args: &PoolArgs<'_, Cuda>) -> Result
     };
     let (x, out) = (Rows::of(args.x), Rows::of(args.out));
     let parts = out.columns.div_ceil(THREADS);
-    let launch = base(args.x.dtype(), args.out.dtype())
+    let launch = base()
         .tensor("x", args.x)
         .tensor("sequences", plan.starts.tensor())
         .tensor("out", args.out)
@@ -126,6 +125,8 @@ pub(super) fn pool(stream: &mut CudaStream, args: &PoolArgs<'_, Cuda>) -> Result
         .size("x's stride", x.outer_stride)
         .size("out's stride", out.outer_stride)
         .size("parts", parts)
-        .int(pooling);
+        .int(pooling)
+        .int(float_type(args.x.dtype()))
+        .int(float_type(args.out.dtype()));
     stream.launch(launch.grid([plan.sequences.saturating_mul(parts), 1, 1]))
 }

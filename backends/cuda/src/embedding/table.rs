@@ -1,6 +1,6 @@
 //! Rows of a table by token id.
 
-use halite_hal::{DType, Result};
+use halite_hal::Result;
 use halite_kernels::{
     Support,
     embedding::{EmbeddingArgs, EmbeddingSpec, EmbeddingTable, TableFormat},
@@ -9,7 +9,7 @@ use halite_kernels::{
 use crate::{
     compile::{Program, Source},
     device::Cuda,
-    launch::Launch,
+    launch::{Launch, float_type},
     rows::Rows,
     stream::CudaStream,
     support::{float_only, unsupported},
@@ -23,12 +23,12 @@ const THREADS: usize = 256;
 /// The number that the kernel knows a format by; none of one that there is no kernel for.
 fn code(format: TableFormat) -> Option<i32> {
     match format {
-        TableFormat::Float(dtype) if dtype.is_float() => Some(0),
-        TableFormat::Int8PerRow => Some(1),
-        TableFormat::Int4PerGroup { .. } => Some(2),
-        TableFormat::Q4_0 => Some(3),
-        TableFormat::Q4_1 => Some(4),
-        TableFormat::Q4K => Some(5),
+        TableFormat::Float(dtype) if dtype.is_float() => Some(float_type(dtype)),
+        TableFormat::Int8PerRow => Some(3),
+        TableFormat::Int4PerGroup { .. } => Some(4),
+        TableFormat::Q4_0 => Some(5),
+        TableFormat::Q4_1 => Some(6),
+        TableFormat::Q4K => Some(7),
         _ => None,
     }
 }
@@ -40,15 +40,13 @@ pub(super) fn supports(spec: &EmbeddingSpec) -> Support {
     }
 }
 
-fn base(table: DType, out: DType) -> Launch {
-    Launch::new("embedding", &SOURCE, "look_up").element("TABLE", table).element("OUT", out)
+fn base() -> Launch {
+    Launch::new("embedding", &SOURCE, "look_up")
 }
 
-/// Every program of tables.
+/// The program of all tables.
 pub(super) fn programs() -> Vec<Program> {
-    let outputs = [DType::F32, DType::F16, DType::Bf16];
-    let tables = [DType::F32, DType::F16, DType::Bf16, DType::I8, DType::U8];
-    tables.into_iter().flat_map(|table| outputs.map(|out| base(table, out).program())).collect()
+    vec![base().program()]
 }
 
 /// Looks rows up.
@@ -73,19 +71,20 @@ pub(super) fn look_up(stream: &mut CudaStream, args: &EmbeddingArgs<'_, Cuda>) -
     });
     let (rows, out) = (Rows::of(table), Rows::of(args.out));
     let parts = out.columns.div_ceil(THREADS);
-    let launch = base(table.dtype(), args.out.dtype())
+    let launch = base()
         .tensor("table", table)
         .maybe("scales", scales)
         .tensor("ids", args.ids)
         .tensor("out", args.out)
         .size("vocabulary", rows.outer)
-        .size("table's stride", rows.outer_stride)
+        .size("table's stride", rows.outer_stride.saturating_mul(table.dtype().size()))
         .size("scales' stride", scales_stride)
         .size("group_size", group_size)
         .size("hidden", out.columns)
         .size("out's stride", out.outer_stride)
         .size("parts", parts)
         .int(format)
+        .int(float_type(args.out.dtype()))
         .float(args.spec.scale);
     stream.launch(launch.grid([out.outer.saturating_mul(parts), 1, 1]))
 }

@@ -1,4 +1,4 @@
-// Penalties, biases and masks on logits, in place. The table is the plan's, described in logits/mod.rs. Every operation is
+// Penalties, biases and masks on logits, in place. The table is `LogitsTable`. Every operation is
 // rounded by itself, as the contract has it: none becomes part of a fused multiply-add.
 #include "prelude.cuh"
 

@@ -2,7 +2,7 @@
 //! all rows is found before.
 
 use halite_hal::{DType, Result, Tensor};
-use halite_kernels::quantize::{QuantizeSpec, Rotation, ScaleSource, Smoothing};
+use halite_kernels::quantize::{QuantizeSpec, Rotation, Smoothing};
 
 use super::{
     rotate,
@@ -22,15 +22,10 @@ static SOURCE: Source = Source::new("quantize/quantize.cu", include_str!("quanti
 /// Blocks that find the range of all rows, at most.
 const RANGES: usize = 256;
 
-/// Whether one scale is found for all rows.
-fn found(spec: &QuantizeSpec) -> bool {
-    spec.output.is_per_tensor() && spec.scales == ScaleSource::Dynamic
-}
-
 /// Scratch bytes.
 pub(super) fn workspace(spec: &QuantizeSpec, rows: usize, columns: usize) -> u64 {
     let rotated = if spec.rotation == Rotation::None { 0 } else { floats(rows, columns) };
-    rotated.saturating_add(if found(spec) { room::bytes(DType::I32, 2 * RANGES) } else { 0 })
+    rotated.saturating_add(if spec.finds_one_scale() { room::bytes(DType::I32, 2 * RANGES) } else { 0 })
 }
 
 /// Scratch bytes of all rows in F32.
@@ -60,7 +55,7 @@ pub(super) fn quantize(
     rotate::rows(stream, [x, &turned], [stride, columns], [count, columns], block, call.out.smoothing)?;
     let (mut spec, mut out) = (call.spec.clone(), *call.out);
     (spec.smoothing, spec.rotation, out.smoothing) = (Smoothing::None, Rotation::None, None);
-    let dense = Rows { outer_stride: rows.inner * columns, inner_stride: columns, ..rows };
+    let dense = Rows::dense([rows.outer, rows.inner, columns]);
     in_order(stream, &Call { spec: &spec, out: &out, ..*call }, &turned, dense, room)
 }
 
@@ -78,7 +73,7 @@ fn in_order(
             .size("x's stride", rows.outer_stride)
             .size("x's stride", rows.inner_stride)
     };
-    if !found(call.spec) {
+    if !call.spec.finds_one_scale() {
         return rows::integers(stream, described("quantize"), call, None);
     }
     let ranges = room.tensor(call.operator, DType::I32, &[2 * RANGES])?;

@@ -58,15 +58,13 @@ pub(crate) fn integers(
         | ActivationFormat::AsymmetricPerTensor(_) => (columns, 1),
         other => return Err(unsupported(operator, "this format", &other)),
     };
-    let grouped = matches!(spec.output, ActivationFormat::Int8PerGroup { .. });
     let scales = match (spec.scales, ranges) {
         (ScaleSource::Static, _) => Scales::Given,
         (_, Some(_)) => Scales::Found,
         _ => Scales::Own,
     };
     let q = Rows::of(out.q);
-    let [scales_outer, scales_inner] = steps_strides(out.scales, grouped);
-    let [zeros_outer, zeros_inner] = out.zero_points.map_or([0; 2], |zeros| steps_strides(zeros, grouped));
+    let [[scales_outer, scales_inner], [zeros_outer, zeros_inner]] = out.step_strides(spec);
     let values = out.outliers.map(|outliers| outliers.values);
     let kept = values.map(Rows::of);
     let aside = out.outliers.map(|outliers| outliers.columns);
@@ -100,15 +98,4 @@ pub(crate) fn integers(
     let grid = grid(*shape);
     // One scale of no rows is written all the same.
     stream.launch(launch.grid(if scales == Scales::Found { grid.map(|blocks| blocks.max(1)) } else { grid }))
-}
-
-/// Elements from an outer and from an inner row's scales to the next.
-fn steps_strides(steps: &Tensor<Cuda>, grouped: bool) -> [usize; 2] {
-    match (steps.strides(), grouped) {
-        (&[outer, inner, _], _) => [outer, inner],
-        (&[outer, _], true) => [outer, 0],
-        (&[outer, inner], false) => [outer, inner],
-        (&[each], _) => [each, 0],
-        _ => [0, 0],
-    }
 }

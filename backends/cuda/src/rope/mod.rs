@@ -13,7 +13,7 @@ use crate::{
     cache::write::{Place, ROWS},
     compile::{Program, Source},
     device::Cuda,
-    launch::Launch,
+    launch::{Launch, float_type},
     rows::Rows,
     stream::CudaStream,
     support::float_only,
@@ -25,8 +25,8 @@ static WRITE: Source = Source::new("rope/write.cu", include_str!("write.cu"));
 /// Threads of a block.
 const THREADS: usize = 256;
 
-fn base(dtype: DType) -> Launch {
-    Launch::new("rope", &SOURCE, "rope").element("X", dtype)
+fn base() -> Launch {
+    Launch::new("rope", &SOURCE, "rope")
 }
 
 fn write_base() -> Launch {
@@ -35,8 +35,7 @@ fn write_base() -> Launch {
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    let heads = [DType::F32, DType::F16, DType::Bf16].map(|dtype| base(dtype).program());
-    heads.into_iter().chain([write_base().program()]).collect()
+    vec![base().program(), write_base().program()]
 }
 
 /// A step's cosines and sines: one a token and pair, shared by all heads and layers.
@@ -110,8 +109,7 @@ impl Rope for Cuda {
         tables: &Checked<CosSin<'_>, PositionLimits>,
     ) -> Result<()> {
         tables.checked_against("rope", &plan.limits())?;
-        let tokens = tables.cos.chunks_exact(plan.pairs()).zip(tables.sin.chunks_exact(plan.pairs()));
-        let cos_sin: Vec<f32> = tokens.flat_map(|(cos, sin)| cos.iter().chain(sin).copied()).collect();
+        let cos_sin: Vec<f32> = tables.by_token(plan.pairs()).collect();
         plan.put(stream, &cos_sin)
     }
 
@@ -119,7 +117,7 @@ impl Rope for Cuda {
         let &RopeArgs { plan, direction, x } = &*args;
         let rows = Rows::of(x);
         let lanes = plan.pairs().next_power_of_two().clamp(32, THREADS);
-        let launch = base(x.dtype())
+        let launch = base()
             .tensor("x", x)
             .tensor("cosines and sines", &plan.cos_sin)
             .size("rows", rows.count())
@@ -128,6 +126,7 @@ impl Rope for Cuda {
             .size("x's stride", rows.outer_stride)
             .size("x's stride", rows.inner_stride)
             .count("lanes", lanes)
+            .int(float_type(x.dtype()))
             .int((plan.spec.style == RopeStyle::Interleaved).into())
             .float(if direction == Direction::Inverse { -1.0 } else { 1.0 });
         stream.launch(launch.grid([rows.count().div_ceil(THREADS / lanes), 1, 1]))

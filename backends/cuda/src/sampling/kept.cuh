@@ -5,7 +5,7 @@
 // Blocks of a multiprocessor at least: with more the compiler would spill registers.
 constexpr i32 BLOCKS = 2;
 
-// How a row is sampled: `parameters::row` makes it.
+// How a row is sampled: `SamplingParams::words`.
 struct Parameters {
     f32 before, scale;
     u32 top_k, top_p;

@@ -5,7 +5,6 @@
 //! nothing but the row.
 
 mod log_probs;
-mod parameters;
 mod sample;
 mod verify;
 
@@ -15,18 +14,12 @@ use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     sampling::{
-        LogProbArgs, ProbabilityArgs, Sampling, SamplingArgs, SamplingLimits, SamplingPlan, SamplingSpec,
-        SamplingStep, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyStep,
+        LogProbArgs, ProbabilityArgs, ROW_WORDS, Sampling, SamplingArgs, SamplingLimits, SamplingPlan,
+        SamplingSpec, SamplingStep, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyStep, weight_bits,
     },
 };
 
-use self::parameters::ROW_WORDS;
 use crate::{compile::Program, device::Cuda, launch::Launch, stream::CudaStream, table::Table};
-
-/// Weights are whole numbers of 2^-bits: as many as a 64-bit sum of a vocabulary of them has room for.
-fn weight_bits(vocabulary: usize) -> u32 {
-    (63 - vocabulary.max(1).next_power_of_two().trailing_zeros()).min(44)
-}
 
 /// What the kernels are told of the weights: their bits, and what one of them is worth.
 fn weights(launch: Launch, vocabulary: usize) -> Launch {
@@ -89,7 +82,7 @@ impl Sampling for Cuda {
     ) -> Result<()> {
         step.checked_against("sampling", &plan.limits())?;
         let words = plan.table.begin();
-        step.params.iter().for_each(|params| words.extend(parameters::row(params, None)));
+        words.extend(step.params.iter().flat_map(|params| params.words(None)));
         plan.rows = 0;
         plan.table.upload(stream)?;
         plan.rows = step.params.len();
@@ -123,19 +116,5 @@ impl Sampling for Cuda {
 
     fn log_probs(&self, stream: &mut CudaStream, args: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
         log_probs::log_probs(self, stream, &args)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_of_weights_have_room() {
-        for vocabulary in [1, 2, 3, 50_257, 151_936, 262_144, (1 << 24) - 1, i32::MAX as usize] {
-            let bits = weight_bits(vocabulary);
-            assert!((vocabulary as u128) << bits <= 1 << 63, "{vocabulary}: {bits} bits");
-            assert!((32..=44).contains(&bits), "{vocabulary}: {bits} bits");
-        }
     }
 }

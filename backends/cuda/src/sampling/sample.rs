@@ -1,8 +1,9 @@
 //! A token for each row, and the distribution that its draw follows.
 
 use halite_hal::{Result, Tensor};
+use halite_kernels::sampling::weight_bits;
 
-use super::{weight_bits, weights};
+use super::weights;
 use crate::{
     compile::{Program, Source},
     device::Cuda,

@@ -4,11 +4,12 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked,
     sampling::{
-        DraftProbabilities, SamplingSpec, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyPlan, VerifyStep,
+        DraftProbabilities, ROW_WORDS, SamplingSpec, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyPlan,
+        VerifyStep,
     },
 };
 
-use super::{ROW_WORDS, parameters, require, sample::sample, weights};
+use super::{require, sample::sample, weights};
 use crate::{
     compile::{Program, Source},
     device::Cuda,
@@ -49,9 +50,7 @@ pub struct CudaVerifyPlan {
 impl CudaVerifyPlan {
     pub(super) fn new(device: &Cuda, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<Self> {
         require(device, spec)?;
-        let VerifyCapacity { max_requests, max_drafts, .. } = *capacity;
-        let rows = max_requests.saturating_add(max_drafts);
-        let words = rows.saturating_mul(ROW_WORDS).saturating_add(max_requests).saturating_add(1);
+        let (rows, words) = (capacity.max_rows(), capacity.max_words());
         Ok(CudaVerifyPlan {
             spec: spec.clone(),
             capacity: *capacity,
@@ -69,15 +68,7 @@ impl CudaVerifyPlan {
     ) -> Result<()> {
         step.checked_against("sampling", &self.limits())?;
         let words = self.table.begin();
-        for (params, drafts) in step.params.iter().zip(step.cu_drafts.windows(2)) {
-            let range = drafts[0]..drafts[1];
-            let drafts = range.map(Some).chain([None]);
-            for (place, draft) in drafts.enumerate() {
-                let params = params.clone().at(params.position.wrapping_add(place as u64));
-                words.extend(parameters::row(&params, draft));
-            }
-        }
-        words.extend_from_slice(step.cu_drafts);
+        step.words(words);
         (self.requests, self.drafts) = (0, 0);
         self.table.upload(stream)?;
         self.requests = step.params.len();

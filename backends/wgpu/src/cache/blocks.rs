@@ -7,8 +7,7 @@ use super::{
 };
 use crate::{device::Wgpu, memory::WgpuBuffer, operand::Operand, read_back::ReadBack, stream::WgpuStream};
 use halite_hal::{DType, Device, Error, Result, Stream};
-use halite_kernels::cache::KvSpec;
-use std::collections::{HashMap, HashSet};
+use halite_kernels::cache::{BlockSteps, KvSpec};
 
 /// Copies blocks as if all reads came before all writes. Blocks that one pair reads and another writes, where both caches
 /// are one, go by way of other memory.
@@ -19,7 +18,7 @@ pub(super) fn transfer(
     to: &WgpuKvCache,
     pairs: &[(u32, u32)],
 ) -> Result<()> {
-    let steps = Steps::of(pairs, from.same(to));
+    let steps = BlockSteps::of(pairs, from.same(to));
     let upload =
         |stream: &mut WgpuStream, pairs: &[(u32, u32)]| Pairs::upload(device, stream, pairs.iter().copied());
     let [aside, direct, back] =
@@ -38,41 +37,6 @@ pub(super) fn transfer(
         }
     }
     Ok(())
-}
-
-/// How pairs are copied: first blocks that are written too, out of the way; then whatever stands still; then the former.
-#[derive(Debug, Default, PartialEq)]
-struct Steps {
-    /// From a block to a place aside.
-    aside: Vec<(u32, u32)>,
-    /// From block to block.
-    direct: Vec<(u32, u32)>,
-    /// From a place aside to a block.
-    back: Vec<(u32, u32)>,
-}
-
-impl Steps {
-    fn of(pairs: &[(u32, u32)], within_one: bool) -> Self {
-        if !within_one {
-            return Steps { direct: pairs.to_vec(), ..Steps::default() };
-        }
-        let moving = || pairs.iter().copied().filter(|(from, to)| from != to);
-        let written: HashSet<u32> = moving().map(|(_, to)| to).collect();
-        let (mut steps, mut places) = (Steps::default(), HashMap::new());
-        for (from, to) in moving() {
-            if !written.contains(&from) {
-                steps.direct.push((from, to));
-                continue;
-            }
-            let place = *places.entry(from).or_insert_with(|| {
-                let place = steps.aside.len() as u32;
-                steps.aside.push((from, place));
-                place
-            });
-            steps.back.push((place, to));
-        }
-        steps
-    }
 }
 
 /// Starts reading blocks back in the canonical layout.
@@ -161,16 +125,6 @@ mod tests {
     use crate::testing;
     use halite_hal::Pending;
     use halite_kernels::cache::{KvCacheOps, KvFormat};
-
-    #[test]
-    fn only_blocks_that_are_read_and_written_go_aside() {
-        let pairs = [(0, 1), (1, 0), (2, 3), (3, 4), (3, 5), (6, 6)];
-        let steps = Steps::of(&pairs, true);
-        assert_eq!(steps.aside, [(0, 0), (1, 1), (3, 2)]);
-        assert_eq!(steps.direct, [(2, 3)]);
-        assert_eq!(steps.back, [(0, 1), (1, 0), (2, 4), (2, 5)]);
-        assert_eq!(Steps::of(&pairs, false).direct, pairs, "two caches have no block in common");
-    }
 
     #[test]
     fn pieces_of_the_canonical_layout_are_one() -> Result<()> {

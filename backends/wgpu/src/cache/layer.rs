@@ -35,11 +35,12 @@ pub(super) const KINDS: [Kind; 4] = [Kind::Keys, Kind::KeyScales, Kind::Values, 
 impl Kind {
     /// Bytes of a block's record of this kind in one layer.
     pub(super) fn bytes(self, spec: &KvSpec) -> usize {
-        let (rows, format) = (spec.block_size * spec.kv_heads, spec.format);
-        rows * match self {
-            Kind::Keys => spec.head_dim * format.element().size(),
-            Kind::Values => spec.stored_value_dim() * format.element().size(),
-            Kind::KeyScales | Kind::ValueScales => format.scale_bytes(),
+        let [keys, key_scales, values, value_scales] = spec.record_bytes();
+        match self {
+            Kind::Keys => keys,
+            Kind::KeyScales => key_scales,
+            Kind::Values => values,
+            Kind::ValueScales => value_scales,
         }
     }
 }

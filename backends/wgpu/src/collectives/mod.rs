@@ -1,167 +1,63 @@
-//! Collectives between threads of one process.
-//!
-//! Each rank brings a copy of its input to a meeting. When all are there and their calls fit, each computes its own output
-//! on its own device, from the copies, and nobody waits for anybody any more. Where all ranks have handles of one device
-//! the copies are device memory; otherwise they are bytes on the host, which each rank uploads as far as it needs them.
+//! Collectives between threads of one process, by copies of what each rank brings.
 
-mod copied;
 mod reduce;
 
-use crate::{device::Wgpu, stream::WgpuStream};
-use copied::{Copied, copy_elements};
-use halite_hal::{DType, Result, Tensor};
-use halite_kernels::collectives::Meeting;
+use crate::{copy, device::Wgpu, operand::Operand, stream::WgpuStream};
+use halite_hal::{Result, Stream, Tensor};
 use halite_kernels::{
     Checked, Support,
     collectives::{
-        AllGatherArgs, AllReduceArgs, AllToAllArgs, Collective, CollectiveCall, CollectiveSpec, Collectives,
-        CommunicatorInfo, ReduceScatterArgs, Reduction, check_apart, check_devices,
+        AllGatherArgs, AllReduceArgs, AllToAllArgs, CollectiveCall, CollectiveSpec, Collectives, Exchange,
+        ExchangeOps, ReduceScatterArgs, Reduction, numbers_only,
     },
 };
-use std::{cell::Cell, marker::PhantomData, ops::Range, sync::Arc};
+use std::sync::Arc;
 
 /// One rank's end of a communicator.
-#[derive(Debug)]
-pub struct WgpuCommunicator {
-    meeting: Arc<Meeting<Brought>>,
-    rank: usize,
-    /// Whether all ranks have handles of one device.
-    one_device: bool,
-    /// It may be sent to another thread, not shared: a rank calls one thing at a time.
-    alone: PhantomData<Cell<()>>,
-}
+pub type WgpuCommunicator = Exchange<Wgpu>;
 
-/// What a rank brings to the meeting of a call.
-#[derive(Debug)]
-struct Brought {
-    call: CollectiveCall,
-    x: Tensor<Wgpu>,
-    out: Tensor<Wgpu>,
-    copy: Copied,
-}
+impl ExchangeOps for Wgpu {
+    type Mark = ();
 
-impl CommunicatorInfo for WgpuCommunicator {
-    fn rank(&self) -> usize {
-        self.rank
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.memory(), other.memory())
     }
 
-    fn ranks(&self) -> usize {
-        self.meeting.ranks()
-    }
-}
-
-impl Drop for WgpuCommunicator {
-    fn drop(&mut self) {
-        self.meeting.leave(self.rank);
-    }
-}
-
-impl WgpuCommunicator {
-    /// Meets with the others' calls. What this device cannot do, nobody does.
-    fn call(
-        &self,
-        device: &Wgpu,
-        stream: &mut WgpuStream,
-        call: &CollectiveCall,
-        x: &Tensor<Wgpu>,
-        out: &Tensor<Wgpu>,
-    ) -> Result<Arc<[Brought]>> {
-        let spec = call.spec(self.ranks());
-        let mut bring = || {
-            device.collectives_supports(&spec).require("collectives", device, &spec)?;
-            let copy = Copied::of(device, stream, x, self.one_device)?;
-            Ok(Brought { call: call.clone(), x: x.clone(), out: out.clone(), copy })
-        };
-        self.meeting.meet(self.rank, bring(), |brought| {
-            let calls: Vec<CollectiveCall> = brought.iter().map(|brought| brought.call.clone()).collect();
-            CollectiveCall::fit(&calls)?;
-            let tensors: Vec<_> = brought.iter().map(|brought| (&brought.x, &brought.out)).collect();
-            check_apart(&tensors)
-        })
-    }
-
-    /// Rows of a rank's input, on this device.
-    fn rows(
-        &self,
-        device: &Wgpu,
-        stream: &mut WgpuStream,
-        (rank, brought): (usize, &Brought),
-        rows: Range<usize>,
-    ) -> Result<Tensor<Wgpu>> {
-        if rank == self.rank {
-            return brought.x.narrow(0, rows);
+    fn copy_dense(stream: &mut WgpuStream, from: &Tensor<Wgpu>, to: &Tensor<Wgpu>) -> Result<()> {
+        if from.shape().elements() == 0 {
+            return Ok(());
         }
-        brought.copy.rows(device, stream, &brought.x, rows)
+        copy::bytes(stream, Operand::tensor(from), Operand::tensor(to))
     }
 
-    /// The reduction of the same rows of all.
-    fn reduce(
-        &self,
-        device: &Wgpu,
-        stream: &mut WgpuStream,
-        reduction: Reduction,
-        brought: &[Brought],
-        rows: Range<usize>,
-        out: &Tensor<Wgpu>,
-    ) -> Result<()> {
-        let inputs = brought.iter().enumerate().map(|from| self.rows(device, stream, from, rows.clone()));
-        let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        reduce::reduce(device, stream, reduction, &inputs, out)
+    /// Hands all of it over: what others submit after the meeting comes behind it.
+    fn mark(stream: &mut WgpuStream) -> Result<()> {
+        stream.submit().map(drop)
     }
 
-    /// Some rows of each rank's input, one after the other.
-    fn collect(
-        &self,
-        device: &Wgpu,
-        stream: &mut WgpuStream,
-        brought: &[Brought],
-        out: &Tensor<Wgpu>,
-        rows_of: impl Fn(&CollectiveCall) -> Range<usize>,
-    ) -> Result<()> {
-        let mut end = 0;
-        for (rank, brought) in brought.iter().enumerate() {
-            let rows = rows_of(&brought.call);
-            let start = end;
-            end += rows.len();
-            let from = self.rows(device, stream, (rank, brought), rows)?;
-            copy_elements(stream, &from, &out.narrow(0, start..end)?)?;
-        }
+    fn wait_for(_: &mut WgpuStream, (): &()) -> Result<()> {
         Ok(())
     }
-}
 
-/// Rows of a tensor.
-fn rows_of(tensor: &Tensor<Wgpu>) -> usize {
-    tensor.dims().first().copied().unwrap_or(0)
+    fn reduce(
+        stream: &mut WgpuStream,
+        reduction: Reduction,
+        x: &[Tensor<Wgpu>],
+        out: &Tensor<Wgpu>,
+    ) -> Result<()> {
+        reduce::reduce(stream, reduction, x, out)
+    }
 }
 
 impl Collectives for Wgpu {
     type Communicator = WgpuCommunicator;
 
     fn collectives_supports(&self, spec: &CollectiveSpec) -> Support {
-        let sums = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::I32);
-        match spec.collective {
-            Collective::AllReduce(reduction) | Collective::ReduceScatter(reduction) => match reduction {
-                Reduction::Sum | Reduction::Max if sums => Support::Native,
-                Reduction::Sum | Reduction::Max => {
-                    Support::No(format!("reductions of {}: only of floats and I32", spec.dtype))
-                }
-                other => Support::No(format!("{other:?} is not implemented")),
-            },
-            Collective::AllGather | Collective::AllToAll => Support::Native,
-            other => Support::No(format!("{other:?} is not implemented")),
-        }
+        numbers_only(spec)
     }
 
     fn communicators(devices: &[Wgpu]) -> Result<Vec<WgpuCommunicator>> {
-        check_devices(devices)?;
-        let meeting = Arc::new(Meeting::new(devices.len()));
-        let one_device = devices.windows(2).all(|pair| Arc::ptr_eq(pair[0].memory(), pair[1].memory()));
-        let end = |rank| {
-            let (meeting, alone) = (Arc::clone(&meeting), PhantomData);
-            WgpuCommunicator { meeting, rank, one_device, alone }
-        };
-        Ok((0..devices.len()).map(end).collect())
+        Exchange::between(devices)
     }
 
     fn all_reduce(
@@ -169,9 +65,7 @@ impl Collectives for Wgpu {
         stream: &mut WgpuStream,
         args: Checked<AllReduceArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let AllReduceArgs { communicator, reduction, x, out } = *args;
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        communicator.reduce(self, stream, reduction, &brought, 0..rows_of(x), out)
+        Exchange::all_reduce(stream, &args)
     }
 
     fn reduce_scatter(
@@ -179,10 +73,7 @@ impl Collectives for Wgpu {
         stream: &mut WgpuStream,
         args: Checked<ReduceScatterArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let ReduceScatterArgs { communicator, reduction, x, out } = *args;
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        let start = communicator.rank() * rows_of(out);
-        communicator.reduce(self, stream, reduction, &brought, start..start + rows_of(out), out)
+        Exchange::reduce_scatter(stream, &args)
     }
 
     fn all_gather(
@@ -190,9 +81,7 @@ impl Collectives for Wgpu {
         stream: &mut WgpuStream,
         args: Checked<AllGatherArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let AllGatherArgs { communicator, x, out } = *args;
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        communicator.collect(self, stream, &brought, out, |_| 0..rows_of(x))
+        Exchange::all_gather(stream, &args)
     }
 
     fn all_to_all(
@@ -200,13 +89,7 @@ impl Collectives for Wgpu {
         stream: &mut WgpuStream,
         args: Checked<AllToAllArgs<'_, Self>, CollectiveCall>,
     ) -> Result<()> {
-        let AllToAllArgs { communicator, x, out, .. } = *args;
-        let rank = communicator.rank();
-        let brought = communicator.call(self, stream, args.context(), x, out)?;
-        communicator.collect(self, stream, &brought, out, |call| {
-            let start: usize = call.send_counts.iter().take(rank).sum();
-            start..start + call.send_counts.get(rank).copied().unwrap_or(0)
-        })
+        Exchange::all_to_all(stream, &args)
     }
 }
 
@@ -214,7 +97,8 @@ impl Collectives for Wgpu {
 mod tests {
     use super::*;
     use crate::testing;
-    use halite_hal::Device;
+    use halite_hal::{DType, Device};
+    use halite_kernels::collectives::CommunicatorInfo;
     use std::thread;
 
     /// Two devices, though of one adapter: what a rank gives goes by the host.
@@ -223,7 +107,7 @@ mod tests {
         let Some(first) = testing::gpu("ranks_on_devices_of_their_own_exchange_bytes") else { return };
         let devices = [first.clone(), first.rebuild().unwrap(), first];
         let ends = Wgpu::communicators(&devices).unwrap();
-        assert!(ends.iter().all(|end| !end.one_device));
+        assert!(ends.iter().all(|end| !end.is_one_device()));
         let results = thread::scope(|scope| {
             let ranks = ends.into_iter().zip(devices).map(|(communicator, device)| {
                 scope.spawn(move || {

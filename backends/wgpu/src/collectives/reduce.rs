@@ -5,7 +5,7 @@ use crate::{
     launch::{Access, Launch, Shader, spread},
     stream::WgpuStream,
 };
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{DType, Result, Stream, Tensor};
 use halite_kernels::collectives::Reduction;
 
 static FLOATS: Shader = Shader {
@@ -29,7 +29,6 @@ const INPUTS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "x5"];
 /// `out = x[0] + x[1] + …`, or their maximum; all of them dense and of one size. `out` may be one of
 /// them: it is written last, each element after it was read.
 pub(super) fn reduce(
-    device: &Wgpu,
     stream: &mut WgpuStream,
     reduction: Reduction,
     x: &[Tensor<Wgpu>],
@@ -42,7 +41,7 @@ pub(super) fn reduce(
     let (shader, wide) = if dtype.is_float() { (&FLOATS, DType::F32) } else { (&INTEGERS, DType::I32) };
     let parts = x.len().div_ceil(INPUTS.len());
     // What is reduced of earlier dispatches, unrounded.
-    let sums = (parts > 1).then(|| Tensor::new(device, wide, &[elements])).transpose()?;
+    let sums = (parts > 1).then(|| Tensor::new(stream.device(), wide, &[elements])).transpose()?;
     for (part, x) in x.chunks(INPUTS.len()).enumerate() {
         let (first, last) = (part == 0, part + 1 == parts);
         let mut launch = Launch::new(shader).flag("MAXIMUM", reduction == Reduction::Max);

@@ -48,9 +48,8 @@ pub(crate) fn by_floats(
     let bytes = memory::floats(count, columns).saturating_add(memory::workspace(call.spec, count, columns));
     let mut room = stream.scratch(call.operator, bytes)?;
     let floats = room.take(call.operator, DType::F32, count * columns)?;
-    let [outer_stride, inner_stride] = [inner * columns, columns];
-    write(stream, floats.clone(), [outer_stride, inner_stride])?;
-    let rows = Rows { outer, inner, columns, outer_stride, inner_stride };
+    let rows = Rows::dense(call.shape);
+    write(stream, floats.clone(), [rows.outer_stride, rows.inner_stride])?;
     memory::quantize(stream, call, floats, rows, &mut room)
 }
 

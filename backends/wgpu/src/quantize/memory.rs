@@ -13,7 +13,7 @@ use crate::{
     stream::WgpuStream,
 };
 use halite_hal::{DType, Result};
-use halite_kernels::quantize::{QuantizeSpec, Rotation, ScaleSource, Smoothing};
+use halite_kernels::quantize::{QuantizeSpec, Rotation, Smoothing};
 
 const MEMORY_ROW: &str = include_str!("memory_row.wgsl");
 
@@ -24,15 +24,10 @@ static RANGE: Shader =
 /// Workgroups that find the range of all rows, at most: the last dispatch has an invocation for each of them.
 const RANGES: usize = 256;
 
-/// Whether one scale is found for all rows.
-fn found(spec: &QuantizeSpec) -> bool {
-    spec.output.is_per_tensor() && spec.scales == ScaleSource::Dynamic
-}
-
 /// Scratch bytes.
 pub(super) fn workspace(spec: &QuantizeSpec, rows: usize, columns: usize) -> u64 {
     let rotated = if spec.rotation == Rotation::None { 0 } else { floats(rows, columns) };
-    rotated.saturating_add(if found(spec) { room::bytes(DType::I32, 2 * RANGES) } else { 0 })
+    rotated.saturating_add(if spec.finds_one_scale() { room::bytes(DType::I32, 2 * RANGES) } else { 0 })
 }
 
 /// Scratch bytes of all rows in F32.
@@ -60,7 +55,7 @@ pub(super) fn quantize(
     hadamard::rotate(stream, from, to, [count, columns], block, call.out.smoothing)?;
     let (mut spec, mut out) = (call.spec.clone(), *call.out);
     (spec.smoothing, spec.rotation, out.smoothing) = (Smoothing::None, Rotation::None, None);
-    let dense = Rows { outer_stride: rows.inner * columns, inner_stride: columns, ..rows };
+    let dense = Rows::dense([rows.outer, rows.inner, columns]);
     in_order(stream, &Call { spec: &spec, out: &out, ..*call }, turned, dense, room)
 }
 
@@ -72,7 +67,8 @@ fn in_order(stream: &mut WgpuStream, call: &Call<'_>, x: Operand, rows: Rows, ro
             .size("x_outer", rows.outer_stride)
             .size("x_inner", rows.inner_stride)
     };
-    let ranges = found(call.spec).then(|| room.take(call.operator, DType::I32, 2 * RANGES)).transpose()?;
+    let ranges =
+        call.spec.finds_one_scale().then(|| room.take(call.operator, DType::I32, 2 * RANGES)).transpose()?;
     if let Some(ranges) = &ranges {
         let launch = rows::prepare(rows::teams(source(&RANGE), call.shape), call.out).operand(
             "ranges",

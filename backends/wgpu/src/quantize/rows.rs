@@ -8,7 +8,7 @@ use crate::{
     stream::WgpuStream,
     support::unsupported,
 };
-use halite_hal::{DType, Result, Tensor};
+use halite_hal::{DType, Result};
 use halite_kernels::{
     linear::ActivationFormat,
     quantize::{QuantizeOut, QuantizeSpec, ScaleSource},
@@ -117,8 +117,7 @@ pub(crate) fn integers(
     };
     let group_lanes = if grouped { (group / 4).next_power_of_two().clamp(8, 32) } else { lanes(columns) };
     let q = Rows::of(out.q);
-    let [scales_outer, scales_inner] = steps_strides(out.scales, grouped);
-    let [zeros_outer, zeros_inner] = out.zero_points.map_or([0; 2], |zeros| steps_strides(zeros, grouped));
+    let [[scales_outer, scales_inner], [zeros_outer, zeros_inner]] = out.step_strides(spec);
     let values = out.outliers.map(|outliers| outliers.values);
     let kept = values.map(Rows::of);
     let launch = prepare(teams(launch, *shape), out)
@@ -150,15 +149,4 @@ pub(crate) fn integers(
     let groups = grid([outer, inner, columns]);
     // One scale of no rows is written all the same.
     stream.launch(launch, if scales == Scales::Found { groups.map(|groups| groups.max(1)) } else { groups })
-}
-
-/// Elements from an outer and from an inner row's scales to the next.
-fn steps_strides(steps: &Tensor<Wgpu>, grouped: bool) -> [usize; 2] {
-    match (steps.strides(), grouped) {
-        (&[outer, inner, _], _) => [outer, inner],
-        (&[outer, _], true) => [outer, 0],
-        (&[outer, inner], false) => [outer, inner],
-        (&[each], _) => [each, 0],
-        _ => [0, 0],
-    }
 }

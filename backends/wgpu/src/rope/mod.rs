@@ -111,8 +111,7 @@ impl Rope for Wgpu {
         tables: &Checked<CosSin<'_>, PositionLimits>,
     ) -> Result<()> {
         tables.checked_against("rope", &plan.limits())?;
-        let tokens = tables.cos.chunks_exact(plan.pairs()).zip(tables.sin.chunks_exact(plan.pairs()));
-        let cos_sin: Vec<f32> = tokens.flat_map(|(cos, sin)| cos.iter().chain(sin).copied()).collect();
+        let cos_sin: Vec<f32> = tables.by_token(plan.pairs()).collect();
         plan.put(stream, &cos_sin)
     }
 

@@ -1,6 +1,6 @@
 //! Log-probabilities of given tokens, the highest of each row, and those of all tokens.
 
-use super::{MAX_VOCABULARY, ROW, SUMS, WEIGHTS, WIDE, weight_bits};
+use super::{MAX_VOCABULARY, ROW, SUMS, WEIGHTS, WIDE};
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -11,7 +11,7 @@ use crate::{
 };
 use halite_hal::{DType, Error, Result};
 use halite_kernels::{
-    sampling::{LogProbArgs, TopLogProbs},
+    sampling::{LogProbArgs, TopLogProbs, weight_bits},
     top_k::{TopK, TopKArgs, TopKSpec},
 };
 

@@ -5,21 +5,20 @@
 //! depends on nothing but the row.
 
 mod log_probs;
-mod parameters;
 mod parts;
 mod sample;
 mod verify;
 
 pub use verify::WgpuVerifyPlan;
 
-use self::{parameters::ROW_WORDS, parts::Parts};
+use self::parts::Parts;
 use crate::{device::Wgpu, stream::WgpuStream, table::Table};
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     sampling::{
-        LogProbArgs, ProbabilityArgs, Sampling, SamplingArgs, SamplingLimits, SamplingPlan, SamplingSpec,
-        SamplingStep, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyStep,
+        LogProbArgs, ProbabilityArgs, ROW_WORDS, Sampling, SamplingArgs, SamplingLimits, SamplingParams,
+        SamplingPlan, SamplingSpec, SamplingStep, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyStep,
     },
 };
 
@@ -36,11 +35,6 @@ const SUMS: &str = include_str!("sums.wgsl");
 const SELECT: &str = include_str!("select.wgsl");
 const PARAMETERS: &str = include_str!("parameters.wgsl");
 const KEPT: &str = include_str!("kept.wgsl");
-
-/// Weights are whole numbers of 2^-bits: as many as a 64-bit sum of a vocabulary of them has room for.
-fn weight_bits(vocabulary: usize) -> u32 {
-    (63 - vocabulary.max(1).next_power_of_two().trailing_zeros()).min(44)
-}
 
 fn require(device: &Wgpu, spec: &SamplingSpec) -> Result<()> {
     spec.check()?;
@@ -99,10 +93,10 @@ impl Sampling for Wgpu {
     ) -> Result<()> {
         step.checked_against("sampling", &plan.limits())?;
         let words = plan.table.begin();
-        step.params.iter().for_each(|params| words.extend(parameters::row(params, None)));
+        words.extend(step.params.iter().flat_map(|params| params.words(None)));
         plan.rows = 0;
         plan.table.upload(stream)?;
-        plan.drawn = step.params.iter().any(parameters::is_drawn);
+        plan.drawn = step.params.iter().any(SamplingParams::is_drawn);
         plan.rows = step.params.len();
         Ok(())
     }
@@ -140,19 +134,5 @@ impl Sampling for Wgpu {
 
     fn log_probs(&self, stream: &mut WgpuStream, args: Checked<LogProbArgs<'_, Self>>) -> Result<()> {
         log_probs::log_probs(self, stream, &args)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_of_weights_have_room() {
-        for vocabulary in [1, 2, 3, 50_257, 151_936, 262_144, MAX_VOCABULARY - 1, MAX_VOCABULARY] {
-            let bits = weight_bits(vocabulary);
-            assert!((vocabulary as u128) << bits <= 1 << 63, "{vocabulary}: {bits} bits");
-            assert!((42..=44).contains(&bits), "{vocabulary}: {bits} bits");
-        }
     }
 }

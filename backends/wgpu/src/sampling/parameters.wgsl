@@ -1,4 +1,4 @@
-// How a row is sampled: its words in the table.
+// How a row is sampled: its words in the table, `SamplingParams::words`.
 
 const ROW_WORDS: u32 = 9u;
 const BEFORE: u32 = 0u;

@@ -1,7 +1,7 @@
 //! Large vocabularies in parts: the first candidate of each, so that a greedy token does not wait for one workgroup; and
 //! for draws the few candidates of a row that weigh the most, so that one workgroup rarely goes through a whole row.
 
-use super::{PARAMETERS, ROW, SUMS, WEIGHTS, WIDE, weight_bits};
+use super::{PARAMETERS, ROW, SUMS, WEIGHTS, WIDE};
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -11,6 +11,7 @@ use crate::{
     table::Table,
 };
 use halite_hal::{DType, Result, Tensor};
+use halite_kernels::sampling::weight_bits;
 
 static FIRSTS: Shader = Shader { name: "sampling", source: &[ROW, include_str!("firsts.wgsl")] };
 static NEAR: Shader =

@@ -1,6 +1,6 @@
 //! A token for each row, and the distribution that its draw follows.
 
-use super::{CANDIDATE, KEPT, PARAMETERS, Parts, ROW, SELECT, SUMS, WEIGHTS, WIDE, weight_bits};
+use super::{CANDIDATE, KEPT, PARAMETERS, Parts, ROW, SELECT, SUMS, WEIGHTS, WIDE};
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -10,6 +10,7 @@ use crate::{
     table::Table,
 };
 use halite_hal::{Result, Tensor};
+use halite_kernels::sampling::weight_bits;
 
 static SAMPLE: Shader = Shader {
     name: "sampling",

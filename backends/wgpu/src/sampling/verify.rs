@@ -1,7 +1,7 @@
 //! Drafted tokens against the model's own distribution.
 
 use super::{
-    KEPT, PARAMETERS, Parts, ROW, ROW_WORDS, SELECT, SUMS, WEIGHTS, WIDE, parameters, require,
+    KEPT, PARAMETERS, Parts, ROW, SELECT, SUMS, WEIGHTS, WIDE, require,
     sample::{Step, sample},
 };
 use crate::{
@@ -16,7 +16,8 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked,
     sampling::{
-        DraftProbabilities, SamplingSpec, VerifyArgs, VerifyCapacity, VerifyLimits, VerifyPlan, VerifyStep,
+        DraftProbabilities, ROW_WORDS, SamplingParams, SamplingSpec, VerifyArgs, VerifyCapacity,
+        VerifyLimits, VerifyPlan, VerifyStep,
     },
 };
 
@@ -45,9 +46,7 @@ pub struct WgpuVerifyPlan {
 impl WgpuVerifyPlan {
     pub(super) fn new(device: &Wgpu, spec: &SamplingSpec, capacity: &VerifyCapacity) -> Result<Self> {
         require(device, spec)?;
-        let VerifyCapacity { max_requests, max_drafts, .. } = *capacity;
-        let rows = max_requests.saturating_add(max_drafts);
-        let words = rows.saturating_mul(ROW_WORDS).saturating_add(max_requests).saturating_add(1);
+        let (rows, words) = (capacity.max_rows(), capacity.max_words());
         Ok(WgpuVerifyPlan {
             spec: spec.clone(),
             capacity: *capacity,
@@ -67,20 +66,12 @@ impl WgpuVerifyPlan {
     ) -> Result<()> {
         step.checked_against("sampling", &self.limits())?;
         let words = self.table.begin();
-        for (params, drafts) in step.params.iter().zip(step.cu_drafts.windows(2)) {
-            let range = drafts[0]..drafts[1];
-            let drafts = range.map(Some).chain([None]);
-            for (place, draft) in drafts.enumerate() {
-                let params = params.clone().at(params.position.wrapping_add(place as u64));
-                words.extend(parameters::row(&params, draft));
-            }
-        }
-        words.extend_from_slice(step.cu_drafts);
+        step.words(words);
         (self.requests, self.drafts) = (0, 0);
         self.table.upload(stream)?;
         self.requests = step.params.len();
         self.drafts = step.cu_drafts.last().map_or(0, |&drafts| drafts as usize);
-        self.drawn = step.params.iter().any(parameters::is_drawn);
+        self.drawn = step.params.iter().any(SamplingParams::is_drawn);
         Ok(())
     }
 }
