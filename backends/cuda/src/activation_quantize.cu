@@ -7,7 +7,7 @@ template <bool GATED> struct ActivatedRow {
     i64 outer, columns;
     Activated activated;
 
-    template <i32 LANES> DEVICE void open(i64 o, i64, i32) { x += o * outer; }
+    DEVICE void open(i64 o, i64, const Team&) { x += o * outer; }
 
     DEVICE void four(f32 (&y)[4], i64 c, i64 end) const {
 #pragma unroll
@@ -25,22 +25,16 @@ template <bool GATED> struct ActivatedRow {
     }
 };
 
-template <bool GATED> DEVICE void run(const ActivatedRow<GATED>& row, const Integers<f32>& integers, i32 lanes) {
-    if (lanes == BLOCK) {
-        integers.run<BLOCK>(row);
-    } else {
-        integers.run<32>(row);
-    }
-}
-
 KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     activation_quantize_plain(const X* x, i64 x_stride, i32 function, i32 interleaved, f32 alpha, f32 limit,
                               QUANTIZE_PARAMETERS(f32)) {
-    run<false>({x, x_stride, columns, {function, interleaved, alpha, limit}}, QUANTIZE_ARGUMENTS, lanes);
+    const Integers<f32> integers = QUANTIZE_ARGUMENTS;
+    integers.run(ActivatedRow<false>{x, x_stride, columns, {function, interleaved, alpha, limit}}, lanes);
 }
 
 KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     activation_quantize_gated(const X* x, i64 x_stride, i32 function, i32 interleaved, f32 alpha, f32 limit,
                               QUANTIZE_PARAMETERS(f32)) {
-    run<true>({x, x_stride, columns, {function, interleaved, alpha, limit}}, QUANTIZE_ARGUMENTS, lanes);
+    const Integers<f32> integers = QUANTIZE_ARGUMENTS;
+    integers.run(ActivatedRow<true>{x, x_stride, columns, {function, interleaved, alpha, limit}}, lanes);
 }

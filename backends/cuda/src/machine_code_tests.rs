@@ -1,13 +1,17 @@
 //! Every program compiles for every architecture without a warning, has the instructions that it was written for, and stays
 //! within the registers of `resources.txt` without a byte of spills.
 
+mod disassembly;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
+use self::disassembly::{Instruction, instructions, opcodes};
 use crate::{
     compile::{Architecture, Output, Program, compile, for_all, nvrtc_version},
     programs, testing,
@@ -45,24 +49,21 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
 /// What it must not have: loads and stores of local memory, which spills are.
 const SPILLS: &[&str] = &["LDL", "STL"];
 
-/// The program that takes machine code apart: it comes with the wheel beside NVRTC's, or with the toolkit.
-fn cuobjdump() -> Option<PathBuf> {
+/// The programs that tell of machine code, `cuobjdump` and `nvdisasm`: wheels have them beside NVRTC's, and so has the toolkit.
+fn tool(name: &str) -> PathBuf {
     let beside_libraries = env::var_os("LD_LIBRARY_PATH")
         .into_iter()
         .flat_map(|paths| env::split_paths(&paths).map(|path| path.join("../bin")).collect::<Vec<_>>());
     let on_path =
         env::var_os("PATH").into_iter().flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
-    beside_libraries.chain(on_path).map(|folder| folder.join("cuobjdump")).find(|program| program.is_file())
+    let mut files = beside_libraries.chain(on_path).map(|folder| folder.join(name));
+    files.find(|program| program.is_file()).unwrap_or_else(|| {
+        panic!("{name} lies beside NVRTC (`cargo xtask cuda` brings it) or on the path, and is in neither")
+    })
 }
 
-fn dumped(cuobjdump: &Path, option: &str, file: &Path) -> String {
-    let mut command = Command::new(cuobjdump);
-    command.arg(option).arg(file);
-    // It starts nvdisasm, which lies beside it.
-    let folders = cuobjdump.parent().map(Path::to_owned).into_iter();
-    let paths = env::var_os("PATH").unwrap_or_default();
-    command.env("PATH", env::join_paths(folders.chain(env::split_paths(&paths))).unwrap());
-    let output = command.output().unwrap();
+fn resource_usage(cuobjdump: &Path, file: &Path) -> String {
+    let output = Command::new(cuobjdump).arg("--dump-resource-usage").arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -73,11 +74,19 @@ fn number(usage: &str, key: &str) -> u32 {
     word.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {key} in {usage}"))
 }
 
-/// Registers of a program's kernel, and what is wrong with its machine code.
-fn inspect(program: &Program, architecture: &str, cuobjdump: &Path, folder: &Path) -> (u32, Vec<String>) {
+/// A program's machine code for one architecture.
+#[derive(Default)]
+struct Made {
+    registers: u32,
+    code: Vec<Instruction>,
+    /// What is wrong with it.
+    wrong: Vec<String>,
+}
+
+fn make(program: &Program, architecture: &str, cuobjdump: &Path, folder: &Path) -> Made {
     let made = match compile(program, architecture.parse::<Architecture>().unwrap(), Output::Cubin) {
         Ok(made) => made,
-        Err(error) => return (0, vec![error.to_string()]),
+        Err(error) => return Made { wrong: vec![error.to_string()], ..Made::default() },
     };
     let mut wrong = Vec::new();
     if !made.log.is_empty() {
@@ -85,32 +94,60 @@ fn inspect(program: &Program, architecture: &str, cuobjdump: &Path, folder: &Pat
     }
     let name: String = program.to_string().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     let file = folder.join(format!("{name}-{architecture}.cubin"));
-    fs::write(&file, made.code).unwrap();
-    let usage = dumped(cuobjdump, "--dump-resource-usage", &file);
+    fs::write(&file, &made.code).unwrap();
+    let usage = resource_usage(cuobjdump, &file);
     let kernels: Vec<&str> = usage.lines().filter(|line| line.contains("REG:")).collect();
     assert!(!kernels.is_empty(), "no kernel: {usage}");
     let registers = kernels.iter().map(|kernel| number(kernel, "REG")).max().unwrap();
     if kernels.iter().any(|kernel| number(kernel, "STACK") > 0 || number(kernel, "LOCAL") > 0) {
         wrong.push(format!("{program} for {architecture} has local memory: {}", kernels.join("; ")));
     }
-    let code = dumped(cuobjdump, "-sass", &file);
-    // `/*0a30*/  @!P0 LDGSTS.E.BYPASS.128 [R5], [R2.64] ;`: the opcode is the word that begins with it.
-    let has = |opcode: &str| {
-        let is = |word: &str| {
-            word.strip_prefix(opcode).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    Made { registers, code: instructions(&made.code), wrong }
+}
+
+/// What a program's opcodes lack, and which of them should not be there.
+fn judge(program: &Program, architecture: &str, opcodes: &BTreeSet<String>) -> Vec<String> {
+    let has = |wanted: &str| {
+        let is = |opcode: &String| {
+            opcode.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        code.lines().any(|line| line.split_whitespace().any(is))
+        opcodes.iter().any(is)
     };
     let file = program.source().file;
     let row = INSTRUCTIONS.iter().find(|(source, _)| *source == file);
     let wanted = row.unwrap_or_else(|| panic!("{file} has no row of instructions that it must have")).1;
-    for opcode in wanted.iter().filter(|opcode| !has(opcode)) {
-        wrong.push(format!("{program} for {architecture} has no {opcode}"));
-    }
-    for opcode in SPILLS.iter().filter(|opcode| has(opcode)) {
-        wrong.push(format!("{program} for {architecture} has {opcode}"));
-    }
-    (registers, wrong)
+    let missing = wanted.iter().filter(|opcode| !has(opcode)).map(|opcode| format!("no {opcode}"));
+    let spills = SPILLS.iter().filter(|opcode| has(opcode)).map(|opcode| (*opcode).to_owned());
+    missing.chain(spills).map(|what| format!("{program} for {architecture} has {what}")).collect()
+}
+
+/// Registers of programs' kernels, and what is wrong with their machine code, by program and architecture.
+fn inspect(programs: &[Program], architectures: &[&str]) -> Vec<Vec<(u32, Vec<String>)>> {
+    let (cuobjdump, nvdisasm) = (tool("cuobjdump"), tool("nvdisasm"));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut made = for_all(programs, |program| {
+        architectures.iter().map(|name| make(program, name, &cuobjdump, folder)).collect::<Vec<_>>()
+    });
+    thread::scope(|scope| {
+        let named: Vec<_> = (architectures.iter().enumerate())
+            .map(|(at, architecture)| {
+                let code: Vec<_> = made.iter_mut().map(|made| std::mem::take(&mut made[at].code)).collect();
+                let nvdisasm = &nvdisasm;
+                scope.spawn(move || opcodes(&code, architecture, nvdisasm, folder))
+            })
+            .collect();
+        for (at, named) in named.into_iter().enumerate() {
+            for ((program, made), opcodes) in programs.iter().zip(&mut made).zip(named.join().unwrap()) {
+                // What could not be compiled has said so.
+                if !opcodes.is_empty() {
+                    made[at].wrong.extend(judge(program, architectures[at], &opcodes));
+                }
+            }
+        }
+    });
+    let of = |made: Vec<Made>| made.into_iter().map(|made| (made.registers, made.wrong)).collect();
+    made.into_iter().map(of).collect()
 }
 
 fn table(text: &str) -> BTreeMap<String, Vec<u32>> {
@@ -128,13 +165,8 @@ fn every_program_compiles_for_every_architecture_and_stays_within_the_table() {
         return;
     }
     let version = nvrtc_version().unwrap();
-    let cuobjdump =
-        cuobjdump().expect("cuobjdump lies beside NVRTC (`cargo xtask cuda` brings it) or on the path");
-    let folder = tempfile::tempdir().unwrap();
     let programs = programs();
-    let inspected = for_all(&programs, |program| {
-        ARCHITECTURES.iter().map(|name| inspect(program, name, &cuobjdump, folder.path())).collect::<Vec<_>>()
-    });
+    let inspected = inspect(&programs, ARCHITECTURES);
     let (known, mut found, mut wrong) = (table(TABLE), String::new(), Vec::new());
     for (program, architectures) in programs.iter().zip(&inspected) {
         let name = program.to_string();
@@ -184,8 +216,8 @@ fn a_spill_is_found() {
     if !testing::nvrtc("spills") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (_, wrong) = inspect(&Program::new(&SPILLING), "sm_80", &cuobjdump().unwrap(), folder.path());
+    let inspected = inspect(&[Program::new(&SPILLING)], &["sm_80"]);
+    let (_, wrong) = &inspected[0][0];
     for part in ["has local memory", "has LDL", "has STL", "has no IMMA", "has no LDGSTS", "has no LDSM"] {
         assert!(wrong.iter().any(|text| text.contains(part)), "{part}: {wrong:?}");
     }

@@ -38,6 +38,25 @@ template <i32 LANES, typename T, typename Join> DEVICE T join_team(T value, Join
     return value;
 }
 
+// A team and this thread's number in it. Its size is a number and no constant: what a team does is compiled once.
+struct Team {
+    i32 lanes; // 32 or BLOCK, the same in all teams of a block
+    i32 lane;
+
+    // Teams of so many.
+    static DEVICE Team of(i32 lanes) { return {lanes, static_cast<i32>(lanes == BLOCK ? threadIdx.x : threadIdx.x % 32)}; }
+
+    // The row that it works on.
+    DEVICE i64 number() const {
+        return lanes == BLOCK ? blockIdx.x : blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
+    }
+
+    // What its threads have, joined; every one gets it. All of them take part.
+    template <typename T, typename Join> DEVICE T join(T value, Join by) const {
+        return lanes == BLOCK ? join_team<BLOCK>(value, by) : join_team<32>(value, by);
+    }
+};
+
 // Four columns from c on of a row, 0 where there is none.
 template <typename T> DEVICE void load_four(f32 (&to)[4], const T* row, i64 c, i64 end, bool in_vectors) {
     if (in_vectors && c + 4 <= end) {

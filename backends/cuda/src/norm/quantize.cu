@@ -5,9 +5,5 @@
 KERNEL void __launch_bounds__(BLOCK, BLOCKS) norm_quantize(NORM_PARAMETERS, QUANTIZE_PARAMETERS(f32)) {
     const Integers<f32> integers = QUANTIZE_ARGUMENTS;
     const NormedRow row = NORM_ARGUMENTS;
-    if (lanes == BLOCK) {
-        integers.run<BLOCK>(row);
-    } else {
-        integers.run<32>(row);
-    }
+    integers.run(row, lanes);
 }

@@ -37,9 +37,9 @@ struct NormedRow {
     }
 
     // The sum over the row of `of` an element, in four sums a thread.
-    template <i32 LANES, typename Of> DEVICE f32 total(i32 lane, Of of) const {
+    template <typename Of> DEVICE f32 total(const Team& team, Of of) const {
         f32 sums[4] = {};
-        for (i64 c = 4 * lane; c < columns; c += 4 * LANES) {
+        for (i64 c = 4 * team.lane; c < columns; c += 4 * team.lanes) {
             f32 y[4];
             four_of(y, c, columns);
 #pragma unroll
@@ -47,18 +47,18 @@ struct NormedRow {
                 if (c + i < columns) sums[i] = of(sums[i], y[i] * by);
             }
         }
-        return join_team<LANES>((sums[0] + sums[1]) + (sums[2] + sums[3]), Add{});
+        return team.join((sums[0] + sums[1]) + (sums[2] + sums[3]), Add{});
     }
 
     // Sets the mean; gives the mean square of what is around it.
-    template <i32 LANES> DEVICE f32 moments(i32 lane) {
+    DEVICE f32 moments(const Team& team) {
         const f32 count = static_cast<f32>(columns);
-        if (layer) mean = total<LANES>(lane, [](f32 sum, f32 y) { return sum + y; }) / count;
+        if (layer) mean = total(team, [](f32 sum, f32 y) { return sum + y; }) / count;
         const f32 middle = mean;
-        return total<LANES>(lane, [middle](f32 sum, f32 y) { return fmaf(y - middle, y - middle, sum); }) / count;
+        return total(team, [middle](f32 sum, f32 y) { return fmaf(y - middle, y - middle, sum); }) / count;
     }
 
-    template <i32 LANES> DEVICE void open(i64 o, i64 i, i32 lane) {
+    DEVICE void open(i64 o, i64 i, const Team& team) {
         x += o * x_outer + i * x_inner;
         fours = has_fours(x);
         if (residual) {
@@ -70,7 +70,7 @@ struct NormedRow {
         if (sum) {
             sum += o * sum_outer + i * sum_inner;
             const bool together = fours && has_fours(sum);
-            for (i64 c = 4 * lane; c < columns; c += 4 * LANES) {
+            for (i64 c = 4 * team.lane; c < columns; c += 4 * team.lanes) {
                 f32 y[4];
                 four_of(y, c, columns);
                 store_four(sum, y, c, columns, together);
@@ -78,13 +78,12 @@ struct NormedRow {
         }
         // Squares of a row's elements may leave F32, or vanish beside an eps of next to nothing: then they are taken of the
         // row times a power of two.
-        f32 square = moments<LANES>(lane) + eps;
-        if (!is_finite(square)) {
-            by = 0x1p-100f;
-            square = moments<LANES>(lane) + eps * 0x1p-100f * 0x1p-100f;
-        } else if (square < 0x1p-100f) {
-            by = 0x1p+90f;
-            square = moments<LANES>(lane) + eps * 0x1p+90f * 0x1p+90f;
+        f32 square;
+#pragma unroll 1
+        while (true) {
+            square = moments(team) + eps * by * by;
+            if (by != 1.0f || (is_finite(square) && square >= 0x1p-100f)) break;
+            by = is_finite(square) ? 0x1p+90f : 0x1p-100f;
         }
         factor = 1.0f / sqrtf(square);
     }

@@ -6,7 +6,7 @@ struct MemoryRow {
     i64 outer, inner;
     bool fours = false;
 
-    template <i32 LANES> DEVICE void open(i64 o, i64 i, i32) {
+    DEVICE void open(i64 o, i64 i, const Team&) {
         x += o * outer + i * inner;
         fours = has_fours(x);
     }
@@ -17,11 +17,7 @@ struct MemoryRow {
 KERNEL void __launch_bounds__(BLOCK, BLOCKS) quantize(const X* x, i64 x_outer, i64 x_inner, QUANTIZE_PARAMETERS(X)) {
     const Integers<X> integers = QUANTIZE_ARGUMENTS;
     const MemoryRow row = {x, x_outer, x_inner};
-    if (lanes == BLOCK) {
-        integers.run<BLOCK>(row);
-    } else {
-        integers.run<32>(row);
-    }
+    integers.run(row, lanes);
 }
 
 // Each block's range of some rows, in two words.
@@ -29,11 +25,12 @@ KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     quantize_range(const X* x, i64 x_outer, i64 x_inner, const f32* factors, const i32* outliers, u32* ranges, i64 rows,
                    i64 inner, i64 columns, i32 aside) {
     const Prepare prepare = {factors, outliers, aside};
+    const Team team = Team::of(BLOCK);
     Range all = {0, 0};
     for (i64 number = blockIdx.x; number < rows; number += gridDim.x) {
         MemoryRow row = {x, x_outer, x_inner};
-        row.open<BLOCK>(number / inner, number % inner, threadIdx.x);
-        const Range range = range_of<BLOCK>(row, prepare, 0, columns, threadIdx.x);
+        row.open(number / inner, number % inner, team);
+        const Range range = range_of(row, prepare, 0, columns, team);
         all = {Most{}(all.below, range.below), Most{}(all.above, range.above)};
     }
     if (threadIdx.x == 0) {

@@ -1,6 +1,6 @@
 // Rows to integers, a team a row, whatever the rows come from.
 //
-// A source of rows has `open<LANES>(outer, inner, lane)`, which all of a team call, and then `four(y, c, end)`: columns c to
+// A source of rows has `open(outer, inner, team)`, which all of a team call, and then `four(y, c, end)`: columns c to
 // c + 4, those from `end` on being 0. A row's values are asked for as often as they are needed, and are the same each time.
 #pragma once
 #include "quantize/steps.cuh"
@@ -44,11 +44,11 @@ struct Prepare {
     }
 };
 
-// The range of columns start to end, by LANES of a team.
-template <i32 LANES, typename Source>
-DEVICE Range range_of(const Source& source, const Prepare& prepare, i64 start, i64 end, i32 lane) {
+// The range of columns start to end, by a team.
+template <typename Source>
+DEVICE Range range_of(const Source& source, const Prepare& prepare, i64 start, i64 end, const Team& team) {
     Range range = {0, 0};
-    for (i64 c = start + 4 * lane; c < end; c += 4 * LANES) {
+    for (i64 c = start + 4 * team.lane; c < end; c += 4 * team.lanes) {
         f32 y[4];
         prepare.four(y, source, c, end);
 #pragma unroll
@@ -57,15 +57,15 @@ DEVICE Range range_of(const Source& source, const Prepare& prepare, i64 start, i
             include(range, y[i]);
         }
     }
-    return {join_team<LANES>(range.below, Most{}), join_team<LANES>(range.above, Most{})};
+    return {team.join(range.below, Most{}), team.join(range.above, Most{})};
 }
 
 // The integers of columns start to end.
-template <i32 LANES, typename Source>
+template <typename Source>
 DEVICE void write_integers(u8* q, const Source& source, const Prepare& prepare, const Steps& steps, const Format& format,
-                           i64 start, i64 end, i32 lane) {
+                           i64 start, i64 end, const Team& team) {
     const bool in_words = has_fours(q + start);
-    for (i64 c = start + 4 * lane; c < end; c += 4 * LANES) {
+    for (i64 c = start + 4 * team.lane; c < end; c += 4 * team.lanes) {
         f32 y[4];
         prepare.four(y, source, c, end);
         u32 word = 0;
@@ -122,31 +122,31 @@ template <typename Kept> struct Integers {
     }
 
     // A segment of a row, which has a scale of its own or takes the one of all rows.
-    template <i32 LANES, typename Source>
-    DEVICE void segment(const Source& source, Steps steps, i64 o, i64 i, i64 which, i32 lane) const {
+    template <typename Source>
+    DEVICE void segment(const Source& source, Steps steps, i64 o, i64 i, i64 which, const Team& team) const {
         const i64 start = which * group;
         const i64 end = start + group < columns ? start + group : columns;
         if (scales_from == OWN) {
-            steps = steps_of(range_of<LANES>(source, prepare, start, end, lane), format);
-            if (lane == 0) {
+            steps = steps_of(range_of(source, prepare, start, end, team), format);
+            if (team.lane == 0) {
                 write_steps(o * scales_outer + i * scales_inner + which, o * zeros_outer + i * zeros_inner + which, steps);
             }
         }
-        write_integers<LANES>(q + o * q_outer + i * q_inner, source, prepare, steps, format, start, end, lane);
+        write_integers(q + o * q_outer + i * q_inner, source, prepare, steps, format, start, end, team);
     }
 
-    template <i32 LANES, typename Source> DEVICE void run(Source source) const {
-        const i64 number = LANES == BLOCK ? blockIdx.x : blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
-        const i32 lane = threadIdx.x % LANES;
+    template <typename Source> DEVICE void run(Source source, i32 lanes) const {
+        const Team team = Team::of(lanes);
+        const i64 number = team.number();
         Steps steps = {};
         if (scales_from == FOUND) {
             steps = found();
-            if (number == 0 && lane == 0) write_steps(0, 0, steps);
+            if (number == 0 && team.lane == 0) write_steps(0, 0, steps);
         }
         if (number >= rows) return;
         const i64 o = number / inner, i = number % inner;
-        source.template open<LANES>(o, i, lane);
-        for (i32 which = lane; which < prepare.aside; which += LANES) {
+        source.open(o, i, team);
+        for (i32 which = team.lane; which < prepare.aside; which += team.lanes) {
             const i64 c = prepare.outliers[which];
             f32 y[4] = {};
             if (c >= 0 && c < columns) {
@@ -156,13 +156,11 @@ template <typename Kept> struct Integers {
             kept[o * kept_outer + i * kept_inner + which] = narrow<Kept>(y[0]);
         }
         if (scales_from == GIVEN) steps = given_steps(scales[0], zeros ? zeros[0] : 0, format);
-        if (groups == 1) {
-            segment<LANES>(source, steps, o, i, 0, lane);
-        } else {
-            // A warp a group.
-            for (i64 which = lane / 32; which < groups; which += LANES / 32) {
-                segment<32>(source, steps, o, i, which, lane % 32);
-            }
+        // The team a row, or a warp a group.
+        const Team sharing = groups == 1 ? team : Team::of(32);
+#pragma unroll 1
+        for (i64 which = team.lane / sharing.lanes; which < groups; which += team.lanes / sharing.lanes) {
+            segment(source, steps, o, i, which, sharing);
         }
     }
 };
