@@ -4,8 +4,6 @@ use halite_cuda::{Cuda, Options, compile::nvrtc_version, driver::Interpreter};
 use halite_hal::Result;
 use halite_kernels::{
     Support,
-    attention::{Attention, AttentionSpec},
-    cache::KvSpec,
     grouped::Grouped,
     linear::LinearSpec,
 };
@@ -27,7 +25,7 @@ fn device() -> Result<Option<Cuda>> {
 parity_tests!(
     cuda,
     without [
-        "attention", "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
+        "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
     ]
     if_present device()
 );
@@ -36,9 +34,7 @@ parity_tests!(
 #[test]
 fn what_is_not_judged_is_refused() -> Result<()> {
     let Some(cuda) = device()? else { return Ok(()) };
-    let kv = KvSpec::new(1, 1, 32);
     for (family, support) in [
-        ("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv))),
         ("grouped", cuda.grouped_supports(&LinearSpec::w8a8(32, 32))),
     ] {
         assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
