@@ -1,7 +1,7 @@
 //! Attention over the paged cache.
 //!
-//! A step is cut on the host (`halite_kernels::attention::cut`): tiles of query rows (`shape`: as many as shared memory holds), and
-//! items, which are what a block of threads does: a tile with all that it sees, or, where there are too few tiles to keep a
+//! A step is cut on the host (`halite_kernels::attention::cut`): tiles of query rows (`shape`: as many as shared memory
+//! holds), and items, which are what a block of threads does: a tile with all that it sees, or, where there are too few tiles to keep a
 //! GPU busy, a tile with one part of that. `attend.cu` reads keys and values once for all rows of a tile; `join.cu` joins parts
 //! that several blocks read. Both join from left to right by the same functions (`state.cuh`), and within a part the order of
 //! sums goes by the positions alone, so a row's bits depend neither on its neighbours nor on who read what.

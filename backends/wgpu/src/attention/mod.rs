@@ -1,7 +1,7 @@
 //! Attention over the paged cache.
 //!
-//! A step is cut on the host (`halite_kernels::attention::cut`): tiles of query rows (`shape`: as many as workgroup memory holds), and items, which
-//! are what a workgroup does: a tile with all that it sees, or, where there are too few tiles to keep a device busy, a
+//! A step is cut on the host (`halite_kernels::attention::cut`): tiles of query rows (`shape`: as many as workgroup memory
+//! holds), and items, which are what a workgroup does: a tile with all that it sees, or, where there are too few tiles to keep a device busy, a
 //! tile with one part of that. `attend.wgsl` reads keys and values once for all rows of a tile; `join.wgsl` joins parts
 //! that several workgroups read. Both join from left to right by the same functions (`state.wgsl`), and within a part the
 //! order of sums goes by the positions alone, so a row's bits depend neither on its neighbours nor on who read what.
