@@ -24,6 +24,8 @@ const TABLE: &str = include_str!("resources.txt");
 const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("activation.cu", &["LDG.E.128", "STG.E.128", "MUFU"]),
     ("activation_quantize.cu", &["SHFL", "STG.E"]),
+    ("attention/attend.cu", &["LDS.128", "STS.128", "LDG.E.128", "SHFL", "MUFU.EX2"]),
+    ("attention/join.cu", &["LDG", "STG", "MUFU.EX2"]),
     ("cache/write.cu", &["LDG", "STG", "SHFL"]),
     ("collectives/reduce.cu", &["LDG", "STG"]),
     ("copy.cu", &["LDG", "STG"]),

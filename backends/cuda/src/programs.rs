@@ -6,6 +6,7 @@ use crate::compile::Program;
 pub fn programs() -> Vec<Program> {
     [
         crate::activation::programs(),
+        crate::attention::programs(),
         crate::cache::programs(),
         crate::collectives::programs(),
         crate::copy::programs(),

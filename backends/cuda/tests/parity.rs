@@ -2,13 +2,7 @@
 
 use halite_cuda::{Cuda, Options, compile::nvrtc_version, driver::Interpreter};
 use halite_hal::Result;
-use halite_kernels::{
-    Support,
-    attention::{Attention, AttentionSpec},
-    cache::KvSpec,
-    grouped::Grouped,
-    linear::LinearSpec,
-};
+use halite_kernels::{Support, grouped::Grouped, linear::LinearSpec};
 use halite_parity::parity_tests;
 
 /// A device for each group, so that a kernel which does something wrong is the loss of its own group only. Compiled kernels
@@ -27,7 +21,7 @@ fn device() -> Result<Option<Cuda>> {
 parity_tests!(
     cuda,
     without [
-        "attention", "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
+        "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
     ]
     if_present device()
 );
@@ -36,12 +30,7 @@ parity_tests!(
 #[test]
 fn what_is_not_judged_is_refused() -> Result<()> {
     let Some(cuda) = device()? else { return Ok(()) };
-    let kv = KvSpec::new(1, 1, 32);
-    for (family, support) in [
-        ("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv))),
-        ("grouped", cuda.grouped_supports(&LinearSpec::w8a8(32, 32))),
-    ] {
-        assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
-    }
+    let support = cuda.grouped_supports(&LinearSpec::w8a8(32, 32));
+    assert!(matches!(support, Support::No(_)), "grouped: {support:?}");
     Ok(())
 }

@@ -23,11 +23,13 @@
 mod alibi;
 pub(crate) mod args;
 mod compute;
+pub mod cut;
 mod mask;
 mod merge;
 mod spec;
 pub(crate) mod state;
 mod step;
+pub mod visible;
 
 pub use alibi::alibi_slopes;
 pub use args::AttentionArgs;

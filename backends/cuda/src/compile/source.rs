@@ -20,6 +20,12 @@ impl Source {
 /// What sources may include, by the name that stands in the quotes.
 const HEADERS: &[Source] = &[
     Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
+    Source::new("attention/call.cuh", include_str!("../attention/call.cuh")),
+    Source::new("attention/element.cuh", include_str!("../attention/element.cuh")),
+    Source::new("attention/stage.cuh", include_str!("../attention/stage.cuh")),
+    Source::new("attention/state.cuh", include_str!("../attention/state.cuh")),
+    Source::new("attention/visible.cuh", include_str!("../attention/visible.cuh")),
+    Source::new("attention/weigh.cuh", include_str!("../attention/weigh.cuh")),
     Source::new("cache/row.cuh", include_str!("../cache/row.cuh")),
     Source::new("floats.cuh", include_str!("../floats.cuh")),
     Source::new("functions.cuh", include_str!("../functions.cuh")),

@@ -1,9 +1,6 @@
 //! A call: one dispatch where no row needs scratch memory, otherwise up to three for as many rows as it holds.
 
-use super::{
-    WgpuAttentionPlan,
-    cut::{ITEM, Round, TILE},
-};
+use super::{WgpuAttentionPlan, shape};
 use crate::{
     cache::WgpuKvCache,
     device::Wgpu,
@@ -15,7 +12,10 @@ use crate::{
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
-    attention::{AttentionCompute, AttentionOut, AttentionState, ValueProducts},
+    attention::{
+        AttentionCompute, AttentionOut, AttentionState, ValueProducts,
+        cut::{ITEM, Round, TILE},
+    },
     cache::{KvSpec, KvValues},
 };
 
@@ -128,8 +128,8 @@ impl Call<'_> {
         scratch: Option<Operand>,
     ) -> Result<()> {
         let Call { plan, cache, layer, tensors, .. } = self;
-        let (spec, shape, places) = (&plan.spec, plan.shape, plan.places);
-        let (kv, room) = (&spec.kv, shape.room(spec));
+        let (spec, tile, places) = (&plan.spec, plan.tile, plan.places);
+        let (kv, room) = (&spec.kv, shape::room(tile, spec));
         let size = kv.format.element().size();
         let wide = (kv.head_dim * size).is_multiple_of(16) && (value_stride(kv) * size).is_multiple_of(16);
         let int8_values = spec.compute == AttentionCompute::Int8 { values: ValueProducts::Int8 };
@@ -168,7 +168,7 @@ impl Call<'_> {
             .size("out_token", to.map_or(0, |to| to.outer_stride))
             .size("out_head", to.map_or(0, |to| to.inner_stride))
             .size("log_token", log.map_or(0, |log| Rows::of(log).outer_stride));
-        let groups = round.items.len() * kv.kv_heads * shape.head_tiles(spec);
+        let groups = round.items.len() * kv.kv_heads * tile.head_tiles(spec);
         stream.launch(launch, spread(groups))
     }
 
@@ -213,12 +213,12 @@ impl Call<'_> {
             .size("value_dim", value_dim)
             .size("tiles_at", plan.places.tiles + TILE * round.tiles.start)
             .size("tiles", round.tiles.len())
-            .size("tile_tokens", plan.shape.tokens)
+            .size("tile_tokens", plan.tile.tokens)
             .size("heads", plan.spec.query_heads)
     }
 
     fn row_groups(self, round: &Round) -> [usize; 3] {
-        spread(round.tiles.len() * self.plan.shape.tokens * self.plan.spec.query_heads)
+        spread(round.tiles.len() * self.plan.tile.tokens * self.plan.spec.query_heads)
     }
 }
 

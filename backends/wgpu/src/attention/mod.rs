@@ -1,36 +1,30 @@
 //! Attention over the paged cache.
 //!
-//! A step is cut on the host (`cut`): tiles of query rows (`shape`: as many as workgroup memory holds), and items, which
-//! are what a workgroup does: a tile with all that it sees, or, where there are too few tiles to keep a device busy, a
+//! A step is cut on the host (`halite_kernels::attention::cut`): tiles of query rows (`shape`: as many as workgroup memory
+//! holds), and items, which are what a workgroup does: a tile with all that it sees, or, where there are too few tiles to keep a device busy, a
 //! tile with one part of that. `attend.wgsl` reads keys and values once for all rows of a tile; `join.wgsl` joins parts
 //! that several workgroups read. Both join from left to right by the same functions (`state.wgsl`), and within a part the
 //! order of sums goes by the positions alone, so a row's bits depend neither on its neighbours nor on who read what.
 
 mod call;
-mod cut;
-#[cfg(test)]
-mod cut_tests;
 mod merge;
 mod plan;
 mod rounds;
 mod shape;
-mod visible;
 
 pub use plan::WgpuAttentionPlan;
 
 use crate::{device::Wgpu, stream::WgpuStream, support::float_only};
 pub(crate) use call::{Call, Queries, RowTensors};
-pub(crate) use cut::Parted;
 use halite_hal::Result;
 use halite_kernels::{
     Checked, Support,
     attention::{
         Attention, AttentionArgs, AttentionCapacity, AttentionCompute, AttentionLimits, AttentionMergeArgs,
-        AttentionMergeSpec, AttentionPlan, AttentionSpec, AttentionStep, ValueProducts,
+        AttentionMergeSpec, AttentionPlan, AttentionSpec, AttentionStep, Mask, ValueProducts, cut::Parted,
     },
     cache::KvCacheOps,
 };
-use shape::Shape;
 
 /// The largest part: its weights of 8 bits times values are summed exactly in F32.
 const MAX_PART: usize = 512;
@@ -61,12 +55,14 @@ impl Attention for Wgpu {
         if columns > MAX_VALUE_DIM {
             return Support::No(format!("value_head_dim {columns}: at most {MAX_VALUE_DIM}"));
         }
-        if Shape::new(spec, 1).is_none() {
+        if shape::fitting(spec, 1).is_none() {
             return Support::No(format!("head_dim {}: more than a workgroup holds", spec.kv.head_dim));
         }
-        match visible::code(spec.mask) {
-            Some(_) => Support::Native,
-            None => Support::No(format!("{:?} is not implemented", spec.mask)),
+        match spec.mask {
+            Mask::Causal | Mask::Bidirectional | Mask::Sliding { .. } | Mask::Chunked { .. } | Mask::Tree => {
+                Support::Native
+            }
+            other => Support::No(format!("{other:?} is not implemented")),
         }
     }
 

@@ -1,15 +1,13 @@
 //! A plan: a step's tables, in one tensor.
 
-use super::{
-    call::value_stride,
-    cut::{Cut, ITEM, Most, Parted, Round, TILE, slot_words},
-    rounds::parts_at_most,
-    shape::Shape,
-    visible::{self, chains},
-};
+use super::{call::value_stride, rounds::parts_at_most, shape::fitting};
 use crate::{device::Wgpu, room, stream::WgpuStream, support::unsupported};
 use halite_hal::{DType, Error, Result, Tensor};
-use halite_kernels::attention::{AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep, Mask};
+use halite_kernels::attention::{
+    AttentionCapacity, AttentionPlan, AttentionSpec, AttentionStep,
+    cut::{Cut, Most, Parted, Round, RowTile, Tables, slot_words},
+    visible,
+};
 use std::ops::Range;
 
 /// Words of the head of the tables: `plan.wgsl` reads them.
@@ -22,21 +20,12 @@ pub struct WgpuAttentionPlan {
     capacity: AttentionCapacity,
     tokens: usize,
     most: Most,
-    pub(super) shape: Shape,
+    pub(super) tile: RowTile,
     pub(super) cut: Cut,
     /// I32: the head, slopes `[query_heads]` as bits of F32, block tables, chains of trees, tiles, items.
     pub(super) table: Tensor<Wgpu>,
-    pub(super) places: Places,
-    words: Vec<i32>,
-}
-
-/// Where the tables begin.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Places {
-    /// `[tiles, 12]`
-    pub(super) tiles: usize,
-    /// `[items, 4]`
-    pub(super) items: usize,
+    pub(super) places: Tables,
+    words: Vec<u32>,
 }
 
 impl AttentionPlan for WgpuAttentionPlan {
@@ -62,23 +51,18 @@ impl WgpuAttentionPlan {
         capacity: &AttentionCapacity,
         parted: Parted,
     ) -> Result<Self> {
-        let Some(shape) = Shape::new(spec, capacity.max_tokens) else {
+        let Some(tile) = fitting(spec, capacity.max_tokens) else {
             return Err(unsupported(operator, "this head_dim", spec));
         };
-        let most = Most::new(spec, capacity, shape, parted, device.largest_binding());
-        let tile = shape.tokens.saturating_mul(most.parts);
-        if parted == Parted::All && most.slots < tile.min(capacity.max_tokens.saturating_mul(most.parts)) {
+        let most = Most::new(spec, capacity, tile, parted, device.largest_binding());
+        let together = tile.tokens.saturating_mul(most.parts);
+        if parted == Parted::All && most.slots < together.min(capacity.max_tokens.saturating_mul(most.parts))
+        {
             // All parts of a tile are joined at once.
-            let (got, limit) = (tile as u64, most.slots as u64);
+            let (got, limit) = (together as u64, most.slots as u64);
             return Err(Error::Limit { operator, argument: "states of a row's parts", got, limit });
         }
-        let slopes = spec.alibi_slopes.as_ref().map_or(0, Vec::len);
-        let blocks = capacity.max_sequences.saturating_mul(capacity.max_blocks_per_sequence);
-        let tree = if spec.mask == Mask::Tree { capacity.max_tokens.saturating_mul(2) } else { 0 };
-        let words =
-            [HEAD, slopes, blocks, tree, most.tiles.saturating_mul(TILE), most.items.saturating_mul(ITEM)]
-                .into_iter()
-                .fold(0, usize::saturating_add);
+        let words = HEAD.saturating_add(Tables::room(spec, capacity, most));
         let limit = device.largest_binding() / 4;
         if words as u64 > limit {
             return Err(Error::Limit { operator, argument: "words of tables", got: words as u64, limit });
@@ -88,10 +72,10 @@ impl WgpuAttentionPlan {
             capacity: *capacity,
             tokens: 0,
             most,
-            shape,
+            tile,
             cut: Cut::default(),
             table: Tensor::new(device, DType::I32, &[words])?,
-            places: Places::default(),
+            places: Tables::default(),
             words: Vec::new(),
         })
     }
@@ -150,9 +134,9 @@ impl WgpuAttentionPlan {
         }
         let longest = step.cu_seqlens.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0);
         // There is one for all steps, as there was one when this was planned.
-        self.shape = Shape::new(&self.spec, longest).unwrap_or(self.shape);
-        self.cut.update(&self.spec, step, self.shape, self.most);
-        let most = parts_at_most(&self.spec, self.shape);
+        self.tile = fitting(&self.spec, longest).unwrap_or(self.tile);
+        self.cut.update(&self.spec, step, self.tile, self.most);
+        let most = parts_at_most(&self.spec, self.tile);
         if stream.device.is_software() && self.cut.longest > most {
             let positions = |parts: usize| (parts * self.spec.kv_split) as u64;
             let (got, limit) = (positions(self.cut.longest), positions(most));
@@ -162,21 +146,9 @@ impl WgpuAttentionPlan {
         let words = &mut self.words;
         words.clear();
         words.resize(HEAD, 0);
-        words.extend(self.spec.alibi_slopes.iter().flatten().map(|slope| slope.to_bits().cast_signed()));
-        let blocks = words.len();
-        words.extend_from_slice(step.block_table);
-        let tree = words.len();
-        if self.spec.mask == Mask::Tree {
-            for ends in step.cu_seqlens.windows(2) {
-                words.extend(chains(&step.tree_parents[ends[0] as usize..ends[1] as usize]).flatten());
-            }
-        }
-        let tiles = words.len();
-        words.extend(self.cut.tiles.iter().flatten());
-        let items = words.len();
-        words.extend(self.cut.items.iter().flatten());
-        self.places = Places { tiles, items };
-        let (spec, shape) = (&self.spec, self.shape);
+        let places = Tables::append(words, &self.spec, step, &self.cut);
+        self.places = places;
+        let (spec, tile) = (&self.spec, self.tile);
         let sizes = [
             spec.kv.head_dim,
             spec.kv.value_head_dim,
@@ -185,20 +157,21 @@ impl WgpuAttentionPlan {
             self.capacity.cache_blocks,
             spec.kv.kv_heads,
             spec.group(),
-            shape.heads,
-            shape.rows(),
+            tile.heads,
+            tile.rows(),
             spec.kv_split,
         ];
-        let places = [HEAD, blocks, self.capacity.max_blocks_per_sequence, tree, tiles];
-        let number = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        let row = self.capacity.max_blocks_per_sequence;
+        let places = [places.slopes, places.blocks, row, places.tree, places.tiles];
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).min(i32::MAX as u32);
         words[..10].copy_from_slice(&sizes.map(number));
         words[10..16].copy_from_slice(&[
-            visible::code(spec.mask).unwrap_or_default().cast_signed(),
-            visible::span(spec.mask),
+            visible::code(spec.mask).cast_unsigned(),
+            visible::span(spec.mask).cast_unsigned(),
             spec.soft_cap.is_some().into(),
             spec.alibi_slopes.is_some().into(),
-            spec.scale.to_bits().cast_signed(),
-            spec.soft_cap.unwrap_or(1.0).to_bits().cast_signed(),
+            spec.scale.to_bits(),
+            spec.soft_cap.unwrap_or(1.0).to_bits(),
         ]);
         words[16..HEAD].copy_from_slice(&places.map(number));
         let limit = self.table.shape().elements();

@@ -1,6 +1,6 @@
 //! How many query rows a workgroup has: as many as its memory holds.
 
-use halite_kernels::attention::AttentionSpec;
+use halite_kernels::attention::{AttentionSpec, cut::RowTile};
 
 /// The most rows: an invocation keeps a sum for each of them, and 32 of 256 weigh the scores of one.
 const MAX_ROWS: usize = 8;
@@ -9,39 +9,17 @@ const WORDS: u64 = 16 << 10 >> 2;
 /// Invocations of a workgroup.
 const LANES: usize = 256;
 
-/// The rows of a workgroup: `tokens` of one sequence, with `heads` query heads of one KV head each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) tokens: usize,
-    pub(super) heads: usize,
+/// The rows of a workgroup, for steps whose sequences have up to `longest` tokens; none where not even one row fits.
+pub(super) fn fitting(spec: &AttentionSpec, longest: usize) -> Option<RowTile> {
+    let fits = |rows: &usize| Room::new(spec, *rows).is_some_and(|room| room.words() <= WORDS);
+    let rows = [MAX_ROWS, 4, 1].into_iter().find(fits)?;
+    Some(RowTile::new(spec, rows, longest))
 }
 
-impl Shape {
-    /// For steps whose sequences have up to `longest` tokens; none where not even one row fits.
-    pub(super) fn new(spec: &AttentionSpec, longest: usize) -> Option<Self> {
-        let fits = |rows: &usize| Room::new(spec, *rows).is_some_and(|room| room.words() <= WORDS);
-        let rows = [MAX_ROWS, 4, 1].into_iter().find(fits)?;
-        let group = spec.group().max(1);
-        // Heads in tiles of about the same size, and as many tokens as there is room for beside them.
-        let heads = group.div_ceil(group.div_ceil(rows));
-        let tokens = (rows / heads).min(longest.min(MAX_ROWS).next_power_of_two()).max(1);
-        Some(Shape { tokens, heads })
-    }
-
-    pub(super) fn rows(self) -> usize {
-        self.tokens * self.heads
-    }
-
-    /// A shape's room is as large as some that was found to fit.
-    pub(super) fn room(self, spec: &AttentionSpec) -> Room {
-        let none = Room { rows: 0, scores: 0, query_quads: 0, part: 0 };
-        Room::new(spec, self.rows()).unwrap_or(none)
-    }
-
-    /// Tiles that the query heads of a KV head make.
-    pub(super) fn head_tiles(self, spec: &AttentionSpec) -> usize {
-        spec.group().div_ceil(self.heads)
-    }
+/// The room of a tile, which is as large as some that was found to fit.
+pub(super) fn room(tile: RowTile, spec: &AttentionSpec) -> Room {
+    let none = Room { rows: 0, scores: 0, query_quads: 0, part: 0 };
+    Room::new(spec, tile.rows()).unwrap_or(none)
 }
 
 /// What the arrays of `attend.wgsl` have room for: rounded up, so that few kernels are compiled.
@@ -86,7 +64,7 @@ mod tests {
 
     fn shape(group: usize, head_dim: usize, split: usize, longest: usize) -> Option<(usize, usize)> {
         let spec = AttentionSpec::causal(group, KvSpec::new(1, 1, head_dim)).with_kv_split(split);
-        Shape::new(&spec, longest).map(|shape| (shape.tokens, shape.heads))
+        fitting(&spec, longest).map(|shape| (shape.tokens, shape.heads))
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod packed;
 pub use packed::WgpuMlaPacked;
 
 use crate::{
-    attention::{Parted, RowTensors, WgpuAttentionPlan},
+    attention::{RowTensors, WgpuAttentionPlan},
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
     operand::Operand,
@@ -21,7 +21,10 @@ use crate::{
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
-    attention::{Attention, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec, AttentionStep},
+    attention::{
+        Attention, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec, AttentionStep,
+        cut::Parted,
+    },
     mla::{AbsorbArgs, LatentAttention, MlaArgs, MlaForm, MlaPlan, MlaSpec, MlaWeights, UpProjectArgs},
 };
 use packed::HeadWeights;

@@ -1,13 +1,7 @@
 //! Cuts of steps.
 
-use super::{
-    cut::{Cut, Most, Parted},
-    shape::Shape,
-};
-use halite_kernels::{
-    attention::{AttentionCapacity, AttentionSpec, AttentionStep},
-    cache::KvSpec,
-};
+use super::{super::*, *};
+use crate::cache::KvSpec;
 
 /// Cuts a step of `(q_len, kv_len)`, with `groups` KV heads and parts of 16 positions.
 fn cut(kv_heads: usize, sequences: &[(u32, u32)], parted: Parted, slots: Option<usize>) -> (Cut, Most) {
@@ -19,8 +13,8 @@ fn cut(kv_heads: usize, sequences: &[(u32, u32)], parted: Parted, slots: Option<
         cache_blocks: 80,
     };
     let longest = sequences.iter().map(|sequence| sequence.0).max().unwrap_or(0) as usize;
-    let shape = Shape::new(&spec, longest).unwrap();
-    let mut most = Most::new(&spec, &capacity, Shape::new(&spec, 100).unwrap(), parted, 1 << 27);
+    let tile = RowTile::new(&spec, 8, longest);
+    let mut most = Most::new(&spec, &capacity, RowTile::new(&spec, 8, 100), parted, 1 << 27);
     most.slots = slots.unwrap_or(most.slots);
     let mut ends = vec![0];
     for (q_len, _) in sequences {
@@ -36,7 +30,7 @@ fn cut(kv_heads: usize, sequences: &[(u32, u32)], parted: Parted, slots: Option<
         tree_parents: &[],
     };
     let mut cut = Cut::default();
-    cut.update(&spec, &step, shape, most);
+    cut.update(&spec, &step, tile, most);
     (cut, most)
 }
 

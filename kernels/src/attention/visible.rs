@@ -1,22 +1,21 @@
-//! Which positions the rows of a tile see: on the host, to know what there is to read.
+//! Which positions rows see, for backends: on the host, to know what there is to read.
 
-use halite_kernels::attention::Mask;
+use super::Mask;
 use std::ops::Range;
 
-/// The number that shaders know a mask by; none of one that there is no kernel for.
-pub(super) fn code(mask: Mask) -> Option<u32> {
+/// The number that kernels know a mask by. A backend refuses masks that its kernels do not know.
+pub fn code(mask: Mask) -> i32 {
     match mask {
-        Mask::Causal => Some(0),
-        Mask::Bidirectional => Some(1),
-        Mask::Sliding { .. } => Some(2),
-        Mask::Chunked { .. } => Some(3),
-        Mask::Tree => Some(4),
-        _ => None,
+        Mask::Causal => 0,
+        Mask::Bidirectional => 1,
+        Mask::Sliding { .. } => 2,
+        Mask::Chunked { .. } => 3,
+        Mask::Tree => 4,
     }
 }
 
-/// A mask's window or chunk: positions are below 2^31, so a larger one is as good as that.
-pub(super) fn span(mask: Mask) -> i32 {
+/// A mask's window or chunk, or 0: positions are below 2^31, so a larger one is as good as that.
+pub fn span(mask: Mask) -> i32 {
     match mask {
         Mask::Sliding { window: span } | Mask::Chunked { chunk: span } => {
             i32::try_from(span).unwrap_or(i32::MAX)
@@ -27,7 +26,7 @@ pub(super) fn span(mask: Mask) -> i32 {
 
 /// From the first position that a row at position `own` sees to the last, of those that are read. Neither end decreases
 /// from a row to the next.
-pub(super) fn visible(mask: Mask, own: i64, read: &Range<u32>) -> Range<u32> {
+pub fn visible(mask: Mask, own: i64, read: &Range<u32>) -> Range<u32> {
     let (end, span) = ((own + 1).max(0), i64::from(span(mask)));
     let seen = match mask {
         Mask::Bidirectional => 0..i64::MAX,
@@ -41,7 +40,7 @@ pub(super) fn visible(mask: Mask, own: i64, read: &Range<u32>) -> Range<u32> {
 
 /// Of each row of a tree the first row of the chain that ends with it, each row of which has the one before it as its
 /// parent, and that first row's parent.
-pub(super) fn chains(parents: &[i32]) -> impl Iterator<Item = [i32; 2]> {
+pub fn chains(parents: &[i32]) -> impl Iterator<Item = [i32; 2]> {
     let mut chain = [0, -1];
     let mut starts: Vec<[i32; 2]> = Vec::with_capacity(parents.len());
     for (row, &parent) in parents.iter().enumerate() {
