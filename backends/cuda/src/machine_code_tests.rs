@@ -30,6 +30,8 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("logits/logits.cu", &["LDG", "STG"]),
     ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),
+    ("moe/rows.cu", &["SHFL", "LDG", "STG", "MUFU"]),
+    ("moe/shared_gate.cu", &["SHFL", "MUFU.EX2", "BAR"]),
     ("moe/routing.cu", &["SHFL", "MUFU.EX2"]),
     ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
     ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),

@@ -6,8 +6,6 @@ use halite_kernels::{
     Support,
     attention::{Attention, AttentionSpec},
     cache::KvSpec,
-    grouped::Grouped,
-    linear::LinearSpec,
 };
 use halite_parity::parity_tests;
 
@@ -26,9 +24,7 @@ fn device() -> Result<Option<Cuda>> {
 
 parity_tests!(
     cuda,
-    without [
-        "attention", "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
-    ]
+    without ["attention", "mla"]
     if_present device()
 );
 
@@ -37,10 +33,7 @@ parity_tests!(
 fn what_is_not_judged_is_refused() -> Result<()> {
     let Some(cuda) = device()? else { return Ok(()) };
     let kv = KvSpec::new(1, 1, 32);
-    for (family, support) in [
-        ("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv))),
-        ("grouped", cuda.grouped_supports(&LinearSpec::w8a8(32, 32))),
-    ] {
+    for (family, support) in [("attention", cuda.attention_supports(&AttentionSpec::causal(1, kv)))] {
         assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
     }
     Ok(())

@@ -21,7 +21,9 @@ impl Source {
 const HEADERS: &[Source] = &[
     Source::new("activation_row.cuh", include_str!("../activation_row.cuh")),
     Source::new("cache/row.cuh", include_str!("../cache/row.cuh")),
+    Source::new("element.cuh", include_str!("../element.cuh")),
     Source::new("functions.cuh", include_str!("../functions.cuh")),
+    Source::new("groups.cuh", include_str!("../groups.cuh")),
     Source::new("norm/row.cuh", include_str!("../norm/row.cuh")),
     Source::new("prelude.cuh", include_str!("../prelude.cuh")),
     Source::new("quantize/rows.cuh", include_str!("../quantize/rows.cuh")),
