@@ -50,6 +50,10 @@ pub(crate) struct ActivatedRow {
 }
 
 impl ActivatedRow {
+    /// No function: the row as it is, for kernels that take that too.
+    pub(crate) const NONE: ActivatedRow =
+        ActivatedRow { gated: false, function: -1, interleaved: false, alpha: 0.0, limit: 0.0 };
+
     /// None of a function that the kernels do not have.
     pub(crate) fn of(function: Function) -> Option<Self> {
         let gates = |layout| match layout {

@@ -12,6 +12,11 @@ struct Activated {
 
 constexpr i32 CLAMPED = 6;
 
+// A gated unit.
+DEVICE f32 unit(f32 g, f32 u, const Activated& a) {
+    return a.function == CLAMPED ? clamped_swiglu(g, u, a.alpha, a.limit) : activate(a.function, g) * u;
+}
+
 // Columns c to c + N of a plain row.
 template <i32 N, typename T> DEVICE void plain(f32 (&y)[N], const T* x, i64 c, const Activated& a) {
     load<N>(y, x + c);
@@ -32,6 +37,6 @@ template <i32 N, typename T> DEVICE void gated(f32 (&y)[N], const T* x, i64 colu
             g = 2 * i < N ? first[2 * i % N] : second[2 * i % N];
             u = 2 * i + 1 < N ? first[(2 * i + 1) % N] : second[(2 * i + 1) % N];
         }
-        y[i] = a.function == CLAMPED ? clamped_swiglu(g, u, a.alpha, a.limit) : activate(a.function, g) * u;
+        y[i] = unit(g, u, a);
     }
 }

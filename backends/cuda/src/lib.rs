@@ -25,6 +25,7 @@ pub mod compile;
 mod copy;
 mod device;
 pub mod driver;
+mod element;
 mod embedding;
 mod grouped;
 mod kernels;

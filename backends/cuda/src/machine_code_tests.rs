@@ -37,6 +37,8 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("logits/logits.cu", &["LDG", "STG"]),
     ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),
     ("moe/routing.cu", &["SHFL", "MUFU.EX2"]),
+    ("moe/rows.cu", &["SHFL", "LDG", "STG", "MUFU"]),
+    ("moe/shared_gate.cu", &["SHFL", "MUFU.EX2", "BAR"]),
     ("norm/norm.cu", &["LDG.E", "STG.E", "SHFL", "MUFU.RSQ"]),
     ("norm/quantize.cu", &["SHFL", "MUFU.RSQ"]),
     ("quantize/quantize.cu", &["SHFL", "STG.E"]),

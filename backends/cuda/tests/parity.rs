@@ -2,7 +2,6 @@
 
 use halite_cuda::{Cuda, Options, compile::nvrtc_version, driver::Interpreter};
 use halite_hal::Result;
-use halite_kernels::{Support, grouped::Grouped, linear::LinearSpec};
 use halite_parity::parity_tests;
 
 /// A device for each group, so that a kernel which does something wrong is the loss of its own group only. Compiled kernels
@@ -20,17 +19,6 @@ fn device() -> Result<Option<Cuda>> {
 
 parity_tests!(
     cuda,
-    without [
-        "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
-    ]
+    without ["mla"]
     if_present device()
 );
-
-/// What is not judged is refused, by the plainest spec of each family. Whoever writes one takes it off both lists.
-#[test]
-fn what_is_not_judged_is_refused() -> Result<()> {
-    let Some(cuda) = device()? else { return Ok(()) };
-    let support = cuda.grouped_supports(&LinearSpec::w8a8(32, 32));
-    assert!(matches!(support, Support::No(_)), "grouped: {support:?}");
-    Ok(())
-}

@@ -18,7 +18,8 @@ mod routing;
 
 pub use dispatch::{CombineArgs, DispatchArgs, LocalExperts};
 pub use experts::{
-    ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, LayerInputs, MoePlan, RouterWeightOn, SharedWeights,
+    ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, LayerInputs, MoePlan, RouterWeightOn, RowMemory,
+    SharedWeights, is_sent_as_int8,
 };
 pub use routing::{ExpertGroups, GroupScore, RouterWeights, RoutingArgs, RoutingSpec, Scoring};
 

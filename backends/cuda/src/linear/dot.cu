@@ -7,7 +7,7 @@
 // Terms of steps are added in ascending K, each operation rounded by itself.
 
 #include "functions.cuh"
-#include "team.cuh"
+#include "groups.cuh"
 
 // The types, as `layer.rs` numbers them.
 enum Type : i32 { TYPE_F32, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_U8, TYPE_I32, TYPE_I4 };
@@ -46,6 +46,8 @@ struct Operands {
     i32 step;
     // Whether weights have a scale a channel, which is multiplied with after all of K.
     i32 channel_scales;
+    // What multiplies the scale of the row, where that is one.
+    f32 x_factor;
 };
 
 // The sum of a result: exact in `whole`, or in `scaled` with the scales that change along K. All lanes have it.
@@ -166,7 +168,7 @@ DEVICE f32 finish(const Operands& of, const Sum& sum, i64 row, i64 channel, cons
     if (of.x_type >= TYPE_I8) {
         if (of.step == 0) y = static_cast<f32>(static_cast<i32>(sum.whole));
         if (of.channel_scales) y = __fmul_rn(y, of.w_scales[channel]);
-        if (of.x_group == 0) y = __fmul_rn(y, of.x_scales[row * of.x_scales_stride]);
+        if (of.x_group == 0) y = __fmul_rn(y, __fmul_rn(of.x_scales[row * of.x_scales_stride], of.x_factor));
     }
     if (of.outliers > 0) {
         f32 chain = 0.0f;
@@ -196,6 +198,25 @@ DEVICE void store_result(void* out, i64 at, i32 type, f32 y, f32 output_scale, i
     }
 }
 
+// A result with its bias and its gate or activation; false where it is the sum itself, which is stored.
+DEVICE bool result_of(f32& y, const Operands& of, i64 row, i64 result, i32 results, i32 gated, i32 function, const f32* bias,
+                      void* out, i64 at, i32 out_type) {
+    y = 0.0f;
+    // Gates, then ups: one body serves both.
+#pragma unroll 1
+    for (i32 half = 0; half <= gated; half++) {
+        const i64 channel = result + static_cast<i64>(half) * results;
+        const Sum sum = multiply(of, row, channel);
+        if (out_type == TYPE_I32) {
+            if (threadIdx.x % 32 == 0) static_cast<i32*>(out)[at] = static_cast<i32>(sum.whole);
+            return false;
+        }
+        const f32 value = finish(of, sum, row, channel, bias);
+        y = half == 1 ? __fmul_rn(y, value) : function == NO_FUNCTION ? value : activate(function, value);
+    }
+    return true;
+}
+
 // Results of a row, a warp each; rows along x of the grid, blocks of results along y. `gated`: the ups' channels follow the
 // gates', `results` later. `soft_cap` is 0 where there is none. With `adapters`, of each row, only the rows of
 // one of them: products times its scale, `residual` may be `out`.
@@ -211,24 +232,51 @@ KERNEL void __launch_bounds__(BLOCK, 4)
     if (result >= results || (adapters != nullptr && adapters[row] != adapter)) return;
     const Operands of = {x, w, x_scales, w_scales, x_zeros, offsets, kept, x_outliers, w_outliers,
                          x_stride, w_stride, x_scales_stride, x_outliers_stride, k, x_type, w_type, offset, groups, w_group,
-                         x_group, outliers, outliers_type, step, channel_scales};
+                         x_group, outliers, outliers_type, step, channel_scales, 1.0f};
     const i64 at = row * out_stride + result;
-    f32 y = 0.0f;
-    // Gates, then ups: one body serves both.
-#pragma unroll 1
-    for (i32 half = 0; half <= gated; half++) {
-        const i64 channel = result + static_cast<i64>(half) * results;
-        const Sum sum = multiply(of, row, channel);
-        if (out_type == TYPE_I32) {
-            if (threadIdx.x % 32 == 0) static_cast<i32*>(out)[at] = static_cast<i32>(sum.whole);
-            return;
-        }
-        const f32 value = finish(of, sum, row, channel, bias);
-        y = half == 1 ? __fmul_rn(y, value) : function == NO_FUNCTION ? value : activate(function, value);
-    }
+    f32 y;
+    if (!result_of(y, of, row, result, results, gated, function, bias, out, at, out_type)) return;
     if (threadIdx.x % 32 != 0) return;
     if (soft_cap > 0.0f) y = __fmul_rn(soft_cap, tanhf(y / soft_cap));
     if (adapters != nullptr) y = __fmul_rn(y, adapter_scale);
     if (residual != nullptr) y = __fadd_rn(y, load_float(residual, row * residual_stride + result, out_type));
     store_result(out, at, out_type, y, output_scale, output_zero);
+}
+
+// Packed weights of some groups, of one layout; `MOST_GROUPS` of layer.rs.
+struct GroupWeights {
+    const u8* of[256];
+};
+
+// Likewise for rows of groups, of those from `first_group` on whose weights are here. With `gathered`, rows are tokens of x;
+// `x_factors` multiply the tokens' scales, slot by slot. With `own_scales` one scale of all rows is one of each group's.
+KERNEL void __launch_bounds__(BLOCK, 4)
+    grouped_dot(const __grid_constant__ GroupWeights weights, const void* x, const f32* x_scales, const i32* x_zeros,
+                const void* x_outliers, const f32* x_factors, const f32* bias, void* out, i64 x_stride, i64 w_stride,
+                i64 x_scales_stride, i64 x_outliers_stride, i64 x_factors_stride, i64 out_stride, i64 scales_at, i64 offsets_at,
+                i64 kept_at, i64 outliers_at, i32 results, i32 k, i32 x_type, i32 w_type, i32 out_type, i32 offset, i32 groups,
+                i32 w_group, i32 x_group, i32 outliers, i32 outliers_type, i32 step, i32 channel_scales, i32 gated, i32 function,
+                i32 first_group, i32 weights_count, i32 gathered, i32 own_scales, GROUPS_PARAMETERS) {
+    const i64 row = blockIdx.x, result = static_cast<i64>(blockIdx.y) * (BLOCK / 32) + threadIdx.x / 32;
+    // A warp as a whole, here and below.
+    if (result >= results) return;
+    const Groups rows = GROUPS_ARGUMENTS;
+    const i32 group = rows.group_of(row);
+    if (group < first_group || group - first_group >= weights_count) return;
+    const i64 slot = gathered ? rows.slot_of(row) : row, x_row = gathered ? slot / rows.top_k : row;
+    const u8* w = weights.of[group - first_group];
+    const i64 own = own_scales ? group : 0;
+    const f32 factor = x_factors == nullptr ? 1.0f : x_factors[slot / rows.top_k * x_factors_stride + slot % rows.top_k];
+    // A part that there is not begins at 0, where weights do.
+    const auto part = [&](i64 at) { return at == 0 ? nullptr : w + at; };
+    const Operands of = {x, w, x_scales == nullptr ? nullptr : x_scales + own, reinterpret_cast<const f32*>(part(scales_at)),
+                         x_zeros == nullptr ? nullptr : x_zeros + own, part(offsets_at), part(kept_at), x_outliers,
+                         reinterpret_cast<const f32*>(part(outliers_at)), x_stride, w_stride, x_scales_stride,
+                         x_outliers_stride, k, x_type, w_type, offset, groups, w_group, x_group, outliers, outliers_type, step,
+                         channel_scales, factor};
+    if (bias != nullptr) bias += static_cast<i64>(group) * results * (1 + gated);
+    const i64 at = row * out_stride + result;
+    f32 y;
+    if (!result_of(y, of, x_row, result, results, gated, function, bias, out, at, out_type)) return;
+    if (threadIdx.x % 32 == 0) store_result(out, at, out_type, y, 1.0f, 0);
 }

@@ -1,10 +1,13 @@
 //! Linear layers.
 
+mod form;
+mod groups;
 pub mod int8;
 mod layer;
 mod lora;
 mod packed;
 
+pub(crate) use groups::{Groups, RowGroups};
 pub use lora::CudaLoraPlan;
 pub use packed::CudaPacked;
 

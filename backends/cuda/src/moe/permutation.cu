@@ -1,36 +1,17 @@
 // Rows to experts and back: a stable counting sort of slots, copies of rows to their places, and each token's sum over its
 // rows. Nothing depends on the order in which blocks run.
+#include "element.cuh"
 #include "team.cuh"
-
-// The numbers are `permutation::code`'s.
-constexpr i32 F32 = 0, F16 = 1, BF16 = 2;
 
 // Blocks of a multiprocessor at least: with more the compiler would spill registers.
 constexpr i32 BLOCKS = 2;
 
-DEVICE f32 element(const void* from, i64 i, i32 type) {
-    if (type == F32) return static_cast<const f32*>(from)[i];
-    if (type == F16) return widen(static_cast<const f16*>(from)[i]);
-    if (type == BF16) return widen(static_cast<const bf16*>(from)[i]);
-    return static_cast<f32>(static_cast<const i8*>(from)[i]);
-}
-
-DEVICE void put(void* to, i64 i, f32 x, i32 type) {
-    if (type == F32) {
-        static_cast<f32*>(to)[i] = x;
-    } else if (type == F16) {
-        static_cast<f16*>(to)[i] = narrow<f16>(x);
-    } else {
-        static_cast<bf16*>(to)[i] = narrow<bf16>(x);
-    }
-}
-
 // The sort, without memory of its own: a block an expert counts the slots of those before it and its own, which are few and
 // read from the cache. One more has the slots of experts that are elsewhere, whose place among the experts is `count`. Thread
-// l has the l-th part of all slots.
+// l has the l-th part of all slots. `slots_of`, which may be null, is told the slot of each place.
 KERNEL void __launch_bounds__(BLOCK, BLOCKS)
-    sort(const i32* ids, i32* offsets, i32* places, i64 slots, i64 ids_stride, i64 places_stride, i32 top_k, i32 first_expert,
-         i32 count) {
+    sort(const i32* ids, i32* offsets, i32* places, i32* slots_of, i64 slots, i64 ids_stride, i64 places_stride, i32 top_k,
+         i32 first_expert, i32 count) {
     __shared__ u32 own_counts[BLOCK], earlier_counts[BLOCK];
     const i32 lane = threadIdx.x;
     const u32 expert = blockIdx.x;
@@ -65,6 +46,7 @@ KERNEL void __launch_bounds__(BLOCK, BLOCKS)
         if (wanted(at) != expert) continue;
         const bool elsewhere = expert == static_cast<u32>(count);
         places[at / top_k * places_stride + at % top_k] = elsewhere ? -1 : static_cast<i32>(place);
+        if (slots_of != nullptr && !elsewhere) slots_of[place] = static_cast<i32>(at);
         place++;
     }
 }
@@ -102,18 +84,21 @@ KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     }
 }
 
-// A thread an element of the result: its token's rows in ascending slot, each product and each sum rounded.
+// A thread an element of the result: its token's rows in ascending slot, each product and each sum rounded. With `by_slot`,
+// places are experts, of which those from `first_place` on are here, and a slot is its row.
 KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     combine(const void* rows, const f32* scales, const i32* places, const f32* weights, const void* added0, const void* added1,
-            const void* added2, void* out, i64 columns, i64 parts, i64 row_count, i64 rows_stride, i64 places_stride,
-            i64 weights_stride, i64 stride0, i64 stride1, i64 stride2, i64 out_stride, i32 top_k, i32 row_type, i32 type) {
+            const void* added2, void* out, i64 columns, i64 parts, i64 place_count, i64 rows_stride, i64 places_stride,
+            i64 weights_stride, i64 stride0, i64 stride1, i64 stride2, i64 out_stride, i32 top_k, i32 row_type, i32 type,
+            i32 first_place, i32 by_slot) {
     const i64 token = blockIdx.x / parts;
     const i64 c = blockIdx.x % parts * BLOCK + threadIdx.x;
     if (c >= columns) return;
     f32 sum = 0.0f;
     for (i32 slot = 0; slot < top_k; slot++) {
-        const i64 place = places[token * places_stride + slot];
-        if (place < 0 || place >= row_count) continue;
+        const i64 found = static_cast<i64>(places[token * places_stride + slot]) - first_place;
+        if (found < 0 || found >= place_count) continue;
+        const i64 place = by_slot ? token * top_k + slot : found;
         f32 y = element(rows, place * rows_stride + c, row_type);
         if (scales) y = __fmul_rn(y, scales[place]);
         if (weights) y = __fmul_rn(y, weights[token * weights_stride + slot]);

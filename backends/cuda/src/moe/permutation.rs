@@ -1,15 +1,16 @@
 //! Rows to experts and back: a stable counting sort of slots, copies of rows to their places, and each token's sum over its
 //! rows, in ascending slot. The host never waits for how many rows an expert has.
 
-use halite_hal::{DType, Error, Result, Tensor};
+use halite_hal::{Error, Result, Tensor};
 use halite_kernels::{
     linear::{Activations, Quantized},
-    moe::{CombineArgs, DispatchArgs},
+    moe::{CombineArgs, DispatchArgs, LocalExperts},
 };
 
 use crate::{
     compile::{Program, Source},
     device::Cuda,
+    element::code,
     launch::Launch,
     rows::{Rows, in_vectors},
     stream::CudaStream,
@@ -43,35 +44,49 @@ fn parts<'a>(operator: &'static str, rows: &Activations<'a, Cuda>) -> Result<Par
     }
 }
 
-/// The number that the kernels know a type by.
-fn code(dtype: DType) -> i32 {
-    match dtype {
-        DType::F32 => 0,
-        DType::F16 => 1,
-        DType::Bf16 => 2,
-        _ => 3,
-    }
-}
-
 fn stride(tensor: Option<&Tensor<Cuda>>) -> usize {
     tensor.map_or(0, |tensor| Rows::of(tensor).outer_stride)
 }
 
-pub(super) fn dispatch(stream: &mut CudaStream, args: &DispatchArgs<'_, Cuda>) -> Result<()> {
-    let (ids, places) = (Rows::of(args.ids), Rows::of(args.places));
-    let slots = ids.count() * ids.columns;
-    let sort = base("dispatch", "sort")
-        .tensor("ids", args.ids)
-        .tensor("offsets", args.offsets)
-        .tensor("places", args.places)
-        .size("slots", slots)
-        .size("ids' stride", ids.outer_stride)
-        .size("places' stride", places.outer_stride)
-        .count("top_k", ids.columns)
-        .count("first", args.local.first)
-        .count("count", args.local.count);
+/// Slots sorted by expert.
+pub(super) struct Sorted<'a> {
+    /// I32 `[experts + 1]`: where each expert's rows begin.
+    pub(super) offsets: &'a Tensor<Cuda>,
+    /// I32 `[tokens, top_k]`: the row of each slot, -1 where its expert is elsewhere.
+    pub(super) places: &'a Tensor<Cuda>,
+    /// I32: the slot of each row, where it is asked for.
+    pub(super) slots: Option<&'a Tensor<Cuda>>,
+}
+
+/// Sorts the slots of `ids` by expert, then by slot.
+pub(super) fn sort(
+    stream: &mut CudaStream,
+    operator: &'static str,
+    local: LocalExperts,
+    ids: &Tensor<Cuda>,
+    to: &Sorted<'_>,
+) -> Result<()> {
+    let layout = Rows::of(ids);
+    let sort = base(operator, "sort")
+        .tensor("ids", ids)
+        .tensor("offsets", to.offsets)
+        .tensor("places", to.places)
+        .maybe("slots", to.slots)
+        .size("slots", layout.count() * layout.columns)
+        .size("ids' stride", layout.outer_stride)
+        .size("places' stride", stride(Some(to.places)))
+        .count("top_k", layout.columns)
+        .count("first", local.first)
+        .count("count", local.count);
     // One more has the slots of experts that are elsewhere.
-    stream.launch(sort.grid([args.local.count + 1, 1, 1]))?;
+    stream.launch(sort.grid([local.count + 1, 1, 1]))
+}
+
+pub(super) fn dispatch(stream: &mut CudaStream, args: &DispatchArgs<'_, Cuda>) -> Result<()> {
+    let places = Rows::of(args.places);
+    let slots = places.count() * places.columns;
+    let to = Sorted { offsets: args.offsets, places: args.places, slots: None };
+    sort(stream, "dispatch", args.local, args.ids, &to)?;
 
     let (x, scales) = parts("dispatch", &args.x)?;
     let (rows, row_scales) = parts("dispatch", &args.rows)?;
@@ -101,7 +116,16 @@ pub(super) fn dispatch(stream: &mut CudaStream, args: &DispatchArgs<'_, Cuda>) -
     stream.launch(gather.grid([slots.saturating_mul(blocks), 1, 1]))
 }
 
-pub(super) fn combine(stream: &mut CudaStream, args: &CombineArgs<'_, Cuda>) -> Result<()> {
+/// Where a slot's row is.
+#[derive(Clone, Copy)]
+pub(super) enum Places {
+    /// At its place.
+    Sorted,
+    /// Where the slot is, the places being experts of which these are here.
+    BySlot(LocalExperts),
+}
+
+pub(super) fn combine(stream: &mut CudaStream, args: &CombineArgs<'_, Cuda>, order: Places) -> Result<()> {
     if args.added.len() > MOST_ADDED {
         let (got, limit) = (args.added.len() as u64, MOST_ADDED as u64);
         return Err(Error::Limit { operator: "combine", argument: "added", got, limit });
@@ -110,6 +134,10 @@ pub(super) fn combine(stream: &mut CudaStream, args: &CombineArgs<'_, Cuda>) -> 
     let (layout, places, out) = (Rows::of(rows), Rows::of(args.places), Rows::of(args.out));
     let [first, second, third] = [0, 1, 2].map(|place| args.added.get(place).copied());
     let blocks = out.columns.div_ceil(THREADS);
+    let (first_place, count, by_slot) = match order {
+        Places::Sorted => (0, layout.outer, false),
+        Places::BySlot(local) => (local.first, local.count, true),
+    };
     let launch = base("combine", "combine")
         .tensor("rows", rows)
         .maybe("row scales", scales)
@@ -121,7 +149,7 @@ pub(super) fn combine(stream: &mut CudaStream, args: &CombineArgs<'_, Cuda>) -> 
         .tensor("out", args.out)
         .size("columns", out.columns)
         .size("parts of a row", blocks)
-        .size("rows", layout.outer)
+        .size("places", count)
         .size("rows' stride", layout.outer_stride)
         .size("places' stride", places.outer_stride)
         .size("weights' stride", stride(args.weights))
@@ -131,6 +159,8 @@ pub(super) fn combine(stream: &mut CudaStream, args: &CombineArgs<'_, Cuda>) -> 
         .size("out's stride", out.outer_stride)
         .count("top_k", places.columns)
         .int(code(rows.dtype()))
-        .int(code(args.out.dtype()));
+        .int(code(args.out.dtype()))
+        .count("first", first_place)
+        .int(by_slot.into());
     stream.launch(launch.grid([out.outer.saturating_mul(blocks), 1, 1]))
 }

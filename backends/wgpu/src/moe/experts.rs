@@ -4,16 +4,17 @@
 //! what an expert does with its rows. How many rows an expert has is only known on the device.
 
 use super::{
-    network::{self, NetworkMemory, Run, is_sent_as_int8},
-    permutation,
-    row_memory::RowMemory,
-    shared_gate,
+    network::{self, NetworkMemory, Run},
+    permutation, shared_gate,
 };
 use crate::{device::Wgpu, stream::WgpuStream};
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     linear::{ActivationFormat, Activations},
-    moe::{CombineArgs, DispatchArgs, ExpertsArgs, ExpertsSpec, FeedForward, MoePlan, RouterWeightOn},
+    moe::{
+        CombineArgs, DispatchArgs, ExpertsArgs, ExpertsSpec, FeedForward, MoePlan, RouterWeightOn, RowMemory,
+        is_sent_as_int8,
+    },
     quantize::{Quantize, QuantizeArgs, QuantizeSpec},
 };
 
@@ -23,9 +24,9 @@ pub struct WgpuMoePlan {
     spec: ExpertsSpec,
     max_tokens: usize,
     /// The tokens quantised, where a first layer takes them so.
-    quantised: Option<RowMemory>,
+    quantised: Option<RowMemory<Wgpu>>,
     /// The tokens' rows, sorted by expert.
-    rows: RowMemory,
+    rows: RowMemory<Wgpu>,
     offsets: Tensor<Wgpu>,
     places: Tensor<Wgpu>,
     expert: NetworkMemory,

@@ -1,7 +1,6 @@
 //! Experts' rows to integers of formats that are made once rows are their experts': scales of all rows are an expert's, and
 //! so are the columns kept in float.
 
-use super::row_memory::RowMemory;
 use crate::{
     device::Wgpu,
     launch::{Access, Launch, Shader, spread},
@@ -13,7 +12,7 @@ use crate::{
 };
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
-    moe::LayerInputs,
+    moe::{LayerInputs, RowMemory},
     quantize::{QuantizeOut, QuantizeSpec, ScaleSource},
 };
 
@@ -34,10 +33,10 @@ static KEPT: Shader =
 pub(super) fn quantize(
     stream: &mut WgpuStream,
     (spec, x): (&QuantizeSpec, &Tensor<Wgpu>),
-    to: RowMemory,
+    to: RowMemory<Wgpu>,
     inputs: &LayerInputs<'_, Wgpu>,
     offsets: &Tensor<Wgpu>,
-) -> Result<RowMemory> {
+) -> Result<RowMemory<Wgpu>> {
     let to = to.with_static(spec, inputs);
     let RowMemory::Quantized { q, scales, zero_points, outliers, .. } = &to else {
         return Err(unsupported("moe", "this form of rows", &to));

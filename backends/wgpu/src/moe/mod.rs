@@ -6,7 +6,6 @@ mod integers;
 mod network;
 mod permutation;
 mod routing;
-mod row_memory;
 mod shared_gate;
 
 pub(crate) use permutation::Gather;
@@ -21,7 +20,7 @@ use halite_kernels::{
     linear::{ActivationFormat, Linear},
     moe::{
         CombineArgs, DispatchArgs, ExpertWeights, ExpertsArgs, ExpertsSpec, FeedForward, Moe, RoutingArgs,
-        RoutingSpec, SharedWeights,
+        RoutingSpec, SharedWeights, is_sent_as_int8,
     },
     quantize::{Quantize, QuantizeSpec},
 };
@@ -93,7 +92,7 @@ impl Wgpu {
         let quantize = quantize.into_iter().flatten().map(|spec| self.quantize_supports(&spec));
         let function = network.function.map(|function| {
             let spec = ActivationSpec::of(function).with_dtype(network.gate_up.output);
-            match network::is_sent_as_int8(&network.down) {
+            match is_sent_as_int8(&network.down) {
                 true => self.activation_quantize_supports(&spec, &QuantizeSpec::INT8_PER_TOKEN),
                 false => self.activation_supports(&spec),
             }

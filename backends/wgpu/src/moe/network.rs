@@ -3,20 +3,15 @@
 //! What the function between the products does, it does for all experts at once. Rows of INT8 per token come quantised;
 //! other formats of integers are made once rows are their experts', just before the product.
 
-use super::{integers, row_memory::RowMemory};
+use super::integers;
 use crate::{device::Wgpu, grouped::Groups, stream::WgpuStream, support::unsupported};
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     activation::{ActivationArgs, ActivationOps, ActivationOut, ActivationSpec},
     linear::{ActivationFormat, Activations, LinearSpec},
-    moe::{ExpertWeights, FeedForward, LayerInputs},
+    moe::{ExpertWeights, FeedForward, LayerInputs, RowMemory, is_sent_as_int8},
     quantize::{Quantize, QuantizeArgs, QuantizeOut, QuantizeSpec},
 };
-
-/// Whether a layer's rows are quantised wherever they are, before they are its own.
-pub(super) fn is_sent_as_int8(layer: &LinearSpec) -> bool {
-    layer.activations == ActivationFormat::Int8PerToken && layer.outliers.is_none()
-}
 
 /// Memory for the rows of a layer that are quantised when they are an expert's; none for other layers.
 fn integer_memory(
@@ -24,7 +19,7 @@ fn integer_memory(
     layer: &LinearSpec,
     rows: usize,
     experts: usize,
-) -> Result<Option<RowMemory>> {
+) -> Result<Option<RowMemory<Wgpu>>> {
     let own = layer.activations.is_quantized() && !is_sent_as_int8(layer);
     own.then(|| RowMemory::of_layer(device, layer, rows, experts)).transpose()
 }
@@ -56,13 +51,13 @@ pub(super) fn workspace(device: &Wgpu, network: &FeedForward, rows: usize) -> u6
 #[derive(Debug)]
 pub(super) struct NetworkMemory {
     /// What the first layer takes, where that is made of each expert's rows.
-    gate_up_rows: Option<(QuantizeSpec, RowMemory)>,
+    gate_up_rows: Option<(QuantizeSpec, RowMemory<Wgpu>)>,
     /// What the first layer gives.
     first: Tensor<Wgpu>,
     /// What the function between the layers gives, or the rows of the second in INT8 per token.
-    between: Option<RowMemory>,
+    between: Option<RowMemory<Wgpu>>,
     /// What the second layer takes, where that is made of each expert's rows.
-    down_rows: Option<(QuantizeSpec, RowMemory)>,
+    down_rows: Option<(QuantizeSpec, RowMemory<Wgpu>)>,
     /// What the second layer gives.
     second: Tensor<Wgpu>,
 }
@@ -165,7 +160,7 @@ fn quantised_groups(
     device: &Wgpu,
     stream: &mut WgpuStream,
     groups: Groups<'_>,
-    memory: &Option<(QuantizeSpec, RowMemory)>,
+    memory: &Option<(QuantizeSpec, RowMemory<Wgpu>)>,
     inputs: &LayerInputs<'_, Wgpu>,
 ) -> Result<()> {
     let (Some((spec, memory)), Activations::Float(x)) = (memory, groups.x) else {
@@ -184,9 +179,9 @@ fn quantise_all(
     device: &Wgpu,
     stream: &mut WgpuStream,
     (spec, x): (&QuantizeSpec, &Tensor<Wgpu>),
-    to: RowMemory,
+    to: RowMemory<Wgpu>,
     inputs: &LayerInputs<'_, Wgpu>,
-) -> Result<RowMemory> {
+) -> Result<RowMemory<Wgpu>> {
     let to = to.with_static(spec, inputs);
     let RowMemory::Quantized { q, scales, zero_points, outliers, .. } = &to else {
         return Err(unsupported("moe", "this form of rows", &to));

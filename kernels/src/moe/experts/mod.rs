@@ -21,11 +21,13 @@
 
 mod args;
 mod network;
+mod row_memory;
 mod spec;
 mod weights;
 
 pub use args::ExpertsArgs;
-pub use network::FeedForward;
+pub use network::{FeedForward, is_sent_as_int8};
+pub use row_memory::RowMemory;
 pub use spec::{ExpertsSpec, MoePlan, RouterWeightOn};
 pub use weights::{ExpertWeights, LayerInputs, SharedWeights};
 

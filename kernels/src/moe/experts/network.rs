@@ -104,6 +104,11 @@ impl FeedForward {
     }
 }
 
+/// Whether a layer's rows are quantised wherever they are, before they are an expert's: INT8 per token without outlier columns.
+pub fn is_sent_as_int8(layer: &LinearSpec) -> bool {
+    layer.activations == ActivationFormat::Int8PerToken && layer.outliers.is_none()
+}
+
 fn quantize(layer: &LinearSpec, scales: ScaleSource, input: DType) -> Option<QuantizeSpec> {
     layer.activations.is_quantized().then(|| {
         let mut spec = QuantizeSpec::new(input).with_output(layer.activations);

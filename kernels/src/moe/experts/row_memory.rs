@@ -1,12 +1,11 @@
-//! Rows of a linear layer's input in a plan's memory.
+//! Rows of a linear layer's input in a backend's plan.
 
-use crate::device::Wgpu;
-use halite_hal::{DType, Result, Tensor};
-use halite_kernels::{
+use super::LayerInputs;
+use crate::{
     linear::{ActivationFormat, Activations, LinearSpec, Quantized},
-    moe::LayerInputs,
     quantize::{QuantizeSpec, ScaleSource},
 };
+use halite_hal::{DType, Device, Result, Tensor};
 
 /// Rows of floats, or of integers with what turns them into numbers.
 #[derive(Clone, Debug)]
@@ -14,21 +13,30 @@ use halite_kernels::{
     clippy::large_enum_variant,
     reason = "a call has a few of them, and a box would be memory at every call"
 )]
-pub(super) enum RowMemory {
-    Float(Tensor<Wgpu>),
+pub enum RowMemory<D: Device> {
+    /// Floats, `[rows, columns]`.
+    Float(Tensor<D>),
+    /// Integers of any format.
     Quantized {
-        q: Tensor<Wgpu>,
-        scales: Tensor<Wgpu>,
-        zero_points: Option<Tensor<Wgpu>>,
-        outliers: Option<Tensor<Wgpu>>,
+        /// `[rows, columns]`.
+        q: Tensor<D>,
+        /// F32, of the format's [`scale_dims`](ActivationFormat::scale_dims), or `[experts]`.
+        scales: Tensor<D>,
+        /// I32, as many as scales.
+        zero_points: Option<Tensor<D>>,
+        /// `[rows, outlier columns]`: columns that are kept in float.
+        outliers: Option<Tensor<D>>,
         /// Whether one scale serves all rows of an expert.
         one_scale: bool,
     },
 }
 
-impl RowMemory {
+impl<D: Device> RowMemory<D> {
     /// For rows of floats, or of INT8 per token.
-    pub(super) fn new(device: &Wgpu, format: ActivationFormat, rows: usize, columns: usize) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The device's: no memory.
+    pub fn new(device: &D, format: ActivationFormat, rows: usize, columns: usize) -> Result<Self> {
         Ok(match format {
             ActivationFormat::Float(dtype) => RowMemory::Float(Tensor::new(device, dtype, &[rows, columns])?),
             _ => RowMemory::Quantized {
@@ -42,7 +50,10 @@ impl RowMemory {
     }
 
     /// For the rows of a layer of integers, of so many experts.
-    pub(super) fn of_layer(device: &Wgpu, layer: &LinearSpec, rows: usize, experts: usize) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The device's: no memory.
+    pub fn of_layer(device: &D, layer: &LinearSpec, rows: usize, experts: usize) -> Result<Self> {
         let format = layer.activations;
         // One scale for all rows is one for all rows of an expert.
         let dims =
@@ -60,13 +71,15 @@ impl RowMemory {
     }
 
     /// The first `rows` rows. Scales that are not as many as rows stay as they are.
-    pub(super) fn first(&self, rows: usize) -> Result<Self> {
-        let first = |tensor: &Tensor<Wgpu>| tensor.narrow(0, 0..rows);
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn first(&self, rows: usize) -> Result<Self> {
+        let first = |tensor: &Tensor<D>| tensor.narrow(0, 0..rows);
         Ok(match self {
             RowMemory::Float(x) => RowMemory::Float(first(x)?),
             RowMemory::Quantized { q, scales, zero_points, outliers, one_scale } => {
-                let of_rows =
-                    |steps: &Tensor<Wgpu>| if *one_scale { Ok(steps.clone()) } else { first(steps) };
+                let of_rows = |steps: &Tensor<D>| if *one_scale { Ok(steps.clone()) } else { first(steps) };
                 RowMemory::Quantized {
                     q: first(q)?,
                     scales: of_rows(scales)?,
@@ -79,7 +92,8 @@ impl RowMemory {
     }
 
     /// With the inputs' scales and zero points in the place of its own, where they are static.
-    pub(super) fn with_static(mut self, spec: &QuantizeSpec, inputs: &LayerInputs<'_, Wgpu>) -> Self {
+    #[must_use]
+    pub fn with_static(mut self, spec: &QuantizeSpec, inputs: &LayerInputs<'_, D>) -> Self {
         if let (RowMemory::Quantized { scales, zero_points, .. }, ScaleSource::Static) =
             (&mut self, spec.scales)
         {
@@ -91,7 +105,8 @@ impl RowMemory {
         self
     }
 
-    pub(super) fn activations(&self) -> Activations<'_, Wgpu> {
+    /// As a layer takes them.
+    pub fn activations(&self) -> Activations<'_, D> {
         match self {
             RowMemory::Float(x) => Activations::Float(x),
             RowMemory::Quantized { q, scales, zero_points, outliers, .. } => {
