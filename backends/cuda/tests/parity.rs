@@ -25,7 +25,7 @@ fn device() -> Result<Option<Cuda>> {
 parity_tests!(
     cuda,
     without [
-        "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
+        "grouped", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
     ]
     if_present device()
 );
