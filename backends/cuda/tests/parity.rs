@@ -2,11 +2,7 @@
 
 use halite_cuda::{Cuda, Options, compile::nvrtc_version, driver::Interpreter};
 use halite_hal::Result;
-use halite_kernels::{
-    Support,
-    grouped::Grouped,
-    linear::LinearSpec,
-};
+use halite_kernels::{Support, grouped::Grouped, linear::LinearSpec};
 use halite_parity::parity_tests;
 
 /// A device for each group, so that a kernel which does something wrong is the loss of its own group only. Compiled kernels
@@ -34,9 +30,7 @@ parity_tests!(
 #[test]
 fn what_is_not_judged_is_refused() -> Result<()> {
     let Some(cuda) = device()? else { return Ok(()) };
-    for (family, support) in [
-        ("grouped", cuda.grouped_supports(&LinearSpec::w8a8(32, 32))),
-    ] {
+    for (family, support) in [("grouped", cuda.grouped_supports(&LinearSpec::w8a8(32, 32)))] {
         assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
     }
     Ok(())

@@ -154,13 +154,7 @@ impl Cut {
     }
 
     /// Cuts a step whose lengths are below 2^31.
-    pub fn update(
-        &mut self,
-        spec: &AttentionSpec,
-        step: &AttentionStep<'_>,
-        tile: RowTile,
-        most: Most,
-    ) {
+    pub fn update(&mut self, spec: &AttentionSpec, step: &AttentionStep<'_>, tile: RowTile, most: Most) {
         self.clear();
         let mut seen = Vec::new();
         for (sequence, bounds) in step.cu_seqlens.windows(2).enumerate() {

@@ -149,14 +149,9 @@ impl Call<'_> {
             Some(_) => table(launch, places.slopes),
             None => launch.bits(0),
         };
-        let launch = [
-            places.blocks,
-            places.tree,
-            places.tiles,
-            places.items + ITEM * round.items.start,
-        ]
-        .into_iter()
-        .fold(launch, table);
+        let launch = [places.blocks, places.tree, places.tiles, places.items + ITEM * round.items.start]
+            .into_iter()
+            .fold(launch, table);
         let launch = launch
             .maybe("out", out)
             .maybe("log_sum_exp", log)

@@ -58,11 +58,9 @@ impl Attention for Cuda {
             ));
         }
         match spec.mask {
-            Mask::Causal
-            | Mask::Bidirectional
-            | Mask::Sliding { .. }
-            | Mask::Chunked { .. }
-            | Mask::Tree => Support::Native,
+            Mask::Causal | Mask::Bidirectional | Mask::Sliding { .. } | Mask::Chunked { .. } | Mask::Tree => {
+                Support::Native
+            }
             other => Support::No(format!("{other:?} is not implemented")),
         }
     }

@@ -2,8 +2,8 @@
 
 use halite_kernels::attention::{AttentionCompute, AttentionSpec, cut::RowTile};
 
-/// Rows that attend.cu is compiled for: room for them in registers and in shared memory that is not counted here.
-pub(super) const ROOMS: [usize; 3] = [1, 4, 16];
+/// Rows that attend.cu is compiled for: a thread has scores of a fourth of them.
+pub(super) const ROOMS: [usize; 2] = [4, 16];
 /// Bytes of shared memory that every GPU of compute capability 8.0 or later has, less what is not counted here.
 const SHARED: usize = (99 << 10) - 2048;
 /// Words of the stage, as stage.cuh has it.
@@ -17,7 +17,8 @@ pub(super) fn shared(spec: &AttentionSpec, rows: usize) -> usize {
         _ => four(spec.kv.head_dim),
     };
     let row = queries.saturating_add(four(spec.kv.value_head_dim)).saturating_add(spec.kv_split);
-    let words = rows.saturating_mul(row).saturating_add(STAGE).saturating_add(spec.kv_split.saturating_mul(2));
+    let words =
+        rows.saturating_mul(row).saturating_add(STAGE).saturating_add(spec.kv_split.saturating_mul(2));
     words.saturating_mul(4)
 }
 
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn rows_are_what_memory_holds() {
-        assert_eq!(shape(1, 128, 256, 1), Some((1, 1, 1)), "decode");
+        assert_eq!(shape(1, 128, 256, 1), Some((1, 1, 4)), "decode");
         assert_eq!(shape(4, 128, 256, 1), Some((1, 4, 4)));
         assert_eq!(shape(6, 128, 256, 1), Some((1, 6, 16)));
         assert_eq!(shape(4, 128, 256, 3), Some((4, 4, 16)), "prefill");

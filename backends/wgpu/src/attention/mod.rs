@@ -59,11 +59,9 @@ impl Attention for Wgpu {
             return Support::No(format!("head_dim {}: more than a workgroup holds", spec.kv.head_dim));
         }
         match spec.mask {
-            Mask::Causal
-            | Mask::Bidirectional
-            | Mask::Sliding { .. }
-            | Mask::Chunked { .. }
-            | Mask::Tree => Support::Native,
+            Mask::Causal | Mask::Bidirectional | Mask::Sliding { .. } | Mask::Chunked { .. } | Mask::Tree => {
+                Support::Native
+            }
             other => Support::No(format!("{other:?} is not implemented")),
         }
     }

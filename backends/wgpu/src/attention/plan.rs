@@ -1,10 +1,6 @@
 //! A plan: a step's tables, in one tensor.
 
-use super::{
-    call::value_stride,
-    rounds::parts_at_most,
-    shape::fitting,
-};
+use super::{call::value_stride, rounds::parts_at_most, shape::fitting};
 use crate::{device::Wgpu, room, stream::WgpuStream, support::unsupported};
 use halite_hal::{DType, Error, Result, Tensor};
 use halite_kernels::attention::{
@@ -60,7 +56,8 @@ impl WgpuAttentionPlan {
         };
         let most = Most::new(spec, capacity, tile, parted, device.largest_binding());
         let together = tile.tokens.saturating_mul(most.parts);
-        if parted == Parted::All && most.slots < together.min(capacity.max_tokens.saturating_mul(most.parts)) {
+        if parted == Parted::All && most.slots < together.min(capacity.max_tokens.saturating_mul(most.parts))
+        {
             // All parts of a tile are joined at once.
             let (got, limit) = (together as u64, most.slots as u64);
             return Err(Error::Limit { operator, argument: "states of a row's parts", got, limit });

@@ -22,7 +22,8 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     Checked, Support,
     attention::{
-        Attention, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec, AttentionStep, cut::Parted,
+        Attention, AttentionCapacity, AttentionLimits, AttentionPlan, AttentionSpec, AttentionStep,
+        cut::Parted,
     },
     mla::{AbsorbArgs, LatentAttention, MlaArgs, MlaForm, MlaPlan, MlaSpec, MlaWeights, UpProjectArgs},
 };
