@@ -35,6 +35,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("linear/dot.cu", &["SHFL", "LDG", "STG"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("logits/logits.cu", &["LDG", "STG"]),
+    ("mla/project.cu", &["LDG.E.64", "LDG.E.128", "LDS.128"]),
     ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),
     ("moe/routing.cu", &["SHFL", "MUFU.EX2"]),
     ("moe/rows.cu", &["SHFL", "LDG", "STG", "MUFU"]),

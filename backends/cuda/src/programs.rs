@@ -13,6 +13,7 @@ pub fn programs() -> Vec<Program> {
         crate::embedding::programs(),
         crate::linear::programs(),
         crate::logits::programs(),
+        crate::mla::programs(),
         crate::moe::programs(),
         crate::norm::programs(),
         crate::quantize::programs(),

@@ -17,8 +17,4 @@ fn device() -> Result<Option<Cuda>> {
     Cuda::new(Options::default().interpreter(Interpreter::default()).cache(kept)).map(Some)
 }
 
-parity_tests!(
-    cuda,
-    without ["mla"]
-    if_present device()
-);
+parity_tests!(cuda, if_present device());

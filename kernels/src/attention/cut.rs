@@ -146,6 +146,13 @@ impl Cut {
         self.longest = 0;
     }
 
+    /// The tokens of a round, where tiles are in the order of tokens.
+    pub fn tokens_of(&self, round: &Round) -> Range<usize> {
+        let tiles = self.tiles.get(round.tiles.clone()).unwrap_or_default();
+        let start = tiles.first().map_or(0, |tile| tile[0] as usize);
+        start..tiles.last().map_or(start, |tile| (tile[0] + tile[1]) as usize)
+    }
+
     /// Cuts a step whose lengths are below 2^31.
     pub fn update(&mut self, spec: &AttentionSpec, step: &AttentionStep<'_>, tile: RowTile, most: Most) {
         self.clear();
@@ -192,8 +199,13 @@ impl Cut {
             let (tokens, parts) = (row[1] as usize, parts(seen));
             let fits = tokens.saturating_mul(parts) <= most.slots
                 && self.items.len() + parts + most.tiles - number <= most.items;
-            let states = if most.parted == Parted::All || parts > longest && fits { parts } else { 1 };
-            let slots = tokens * states.max(1);
+            // A tile that sees nothing has one empty state: whoever reads all slots of a round finds it.
+            let states = match most.parted {
+                Parted::All => parts.max(1),
+                Parted::Long if parts > longest && fits => parts,
+                Parted::Long => 1,
+            };
+            let slots = tokens * states;
             if round.slots + slots > most.slots {
                 round.tiles.end = number;
                 round.items.end = self.items.len();

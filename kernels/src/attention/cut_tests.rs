@@ -66,4 +66,15 @@ fn tokens_are_in_order_where_all_are_parted() {
     assert_eq!(firsts, [(0, 8), (8, 8), (16, 4), (20, 1)]);
     assert_eq!(cut.items[..3], [[0, 0, 16, 0], [0, 16, 18, 8], [1, 0, 16, 16]]);
     assert!(cut.tiles.iter().all(|tile| tile[10] == 0));
+    let round = |tiles| Round { tiles, items: 0..0, slots: 0 };
+    assert_eq!([1..3, 0..4, 4..4].map(|tiles| cut.tokens_of(&round(tiles))), [8..20, 0..21, 0..0]);
+}
+
+#[test]
+fn a_tile_that_sees_nothing_has_an_empty_state() {
+    let (cut, _) = cut(1, &[(2, 0), (1, 20)], Parted::All, None);
+    assert_eq!(cut.items, [[0, 0, 0, 0], [1, 0, 16, 2], [1, 16, 20, 3]]);
+    let states: Vec<_> = cut.tiles.iter().map(|tile| [tile[8], tile[9], tile[10]]).collect();
+    assert_eq!(states, [[0, 1, 0], [2, 2, 0]]);
+    assert_eq!(cut.rounds[0].slots, 4);
 }

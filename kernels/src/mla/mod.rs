@@ -24,10 +24,12 @@
 //! the two: whoever wants the same bits throughout uses the absorbed form throughout.
 
 mod args;
+mod rows;
 mod spec;
 mod weights;
 
 pub use args::{AbsorbArgs, MlaArgs, UpProjectArgs};
+pub use rows::MlaRows;
 pub use spec::{MlaForm, MlaSpec};
 pub use weights::MlaWeights;
 

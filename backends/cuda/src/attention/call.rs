@@ -39,7 +39,7 @@ pub(super) fn programs() -> Vec<Program> {
 }
 
 /// The number that kernels know a type by.
-pub(super) fn code(dtype: DType) -> i32 {
+pub(crate) fn code(dtype: DType) -> i32 {
     match dtype {
         DType::F32 => 0,
         DType::F16 => 1,

@@ -22,7 +22,7 @@ use halite_kernels::{
 };
 
 use crate::{compile::Program, device::Cuda, stream::CudaStream, support::float_only};
-use call::{Call, RowTensors};
+pub(crate) use call::{Call, Queries, RowTensors, code};
 
 pub use plan::CudaAttentionPlan;
 

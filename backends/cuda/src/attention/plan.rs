@@ -62,6 +62,16 @@ impl CudaAttentionPlan {
         })
     }
 
+    /// Slots of scratch memory: each has a state of every head of a token.
+    pub(crate) fn slots(&self) -> usize {
+        self.most.slots
+    }
+
+    /// The step's work.
+    pub(crate) fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
     /// F32 elements of scratch memory.
     pub(super) fn scratch(&self) -> usize {
         self.most.slots.saturating_mul(slot_words(&self.spec))

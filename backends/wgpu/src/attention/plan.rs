@@ -92,9 +92,7 @@ impl WgpuAttentionPlan {
 
     /// The tokens of a round, where tiles are in the order of tokens.
     pub(crate) fn tokens_of(&self, round: &Round) -> Range<usize> {
-        let tiles = self.cut.tiles.get(round.tiles.clone()).unwrap_or_default();
-        let start = tiles.first().map_or(0, |tile| tile[0] as usize);
-        start..tiles.last().map_or(start, |tile| (tile[0] + tile[1]) as usize)
+        self.cut.tokens_of(round)
     }
 
     /// F32 elements of scratch memory.
