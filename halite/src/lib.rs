@@ -1,6 +1,6 @@
 //! LLM inference kernels behind one hardware-abstraction layer: paged attention, W8A8 matrix products, and the operators
-//! around them. The CPU backend is here, and one for any GPU with Vulkan, Metal or Direct3D 12; the traits are made for
-//! CUDA and Huawei Ascend too, with the same answers and the same errors on all of them.
+//! around them. The CPU backend is here, one for any GPU with Vulkan, Metal or Direct3D 12, and one in CUDA, which has run on no
+//! GPU yet; the traits are made for Huawei Ascend too, with the same answers and the same errors on all of them.
 //!
 //! A device and a stream, once; then a linear layer, `[1, 3]` times `[2, 3]` transposed, in five lines:
 //!
@@ -34,7 +34,7 @@
 //! | see a mixture-of-experts layer whole, from the router to the experts' sum | the example [`fused_moe`] |
 //! | know an operator's formula, shapes, units and errors | its module in [`kernels`] |
 //! | choose threads and instruction set | [`cpu::Options`](https://docs.rs/halite-cpu/latest/halite_cpu/struct.Options.html) |
-//! | choose a GPU | [`wgpu::adapters`](https://docs.rs/halite-wgpu/latest/halite_wgpu/fn.adapters.html) |
+//! | choose a GPU | [`wgpu::adapters`](https://docs.rs/halite-wgpu/latest/halite_wgpu/fn.adapters.html), [`cuda::Options`](https://docs.rs/halite-cuda/latest/halite_cuda/struct.Options.html) |
 //! | use arrays of `ndarray` | the feature `ndarray`, and [`hal::Tensor`] |
 //! | know which bits are promised, and how INT8 rounds | [numerics] |
 //! | write a backend and have it judged | [`halite-parity`] |
@@ -53,6 +53,7 @@
 //! |---|---|
 //! | `cpu` (default) | the CPU backend, as `halite::cpu` |
 //! | `wgpu` | the backend for GPUs, as `halite::wgpu`; it has run on software drivers only, never on a GPU |
+//! | `cuda` | the backend for GPUs of NVIDIA's, as `halite::cuda`; it has run on an interpreter only, never on a GPU |
 //! | `ndarray` | tensors to and from `ndarray` arrays |
 //!
 //! None brings a runtime, a server or a tokenizer: with `cpu` alone the whole tree is Halite's four crates,
@@ -68,3 +69,7 @@ pub use halite_cpu as cpu;
 /// The backend for GPUs with Vulkan, Metal or Direct3D 12.
 #[cfg(feature = "wgpu")]
 pub use halite_wgpu as wgpu;
+
+/// The backend for GPUs of NVIDIA's.
+#[cfg(feature = "cuda")]
+pub use halite_cuda as cuda;

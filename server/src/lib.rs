@@ -18,7 +18,7 @@ mod model_file;
 mod output;
 mod progress;
 pub mod serve;
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod warm_up;
 
 use clap::Parser;

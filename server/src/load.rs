@@ -77,10 +77,12 @@ pub(crate) fn load(
         Device::Cpu(device) => Engine::from_file(device.clone(), file, options, &mut show),
         #[cfg(feature = "wgpu")]
         Device::Wgpu(device) => Engine::from_file(device.clone(), file, options, &mut show),
+        #[cfg(feature = "cuda")]
+        Device::Cuda(device) => Engine::from_file(device.clone(), file, options, &mut show),
     };
     let engine = engine.with_context(|| format!("cannot load {}", model.path.display()))?;
     drop(stage);
-    #[cfg(feature = "wgpu")]
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
     let engine = crate::warm_up::warmed_up(engine, &model.device, progress)?;
     let info = engine.describe();
     tracing::info!(

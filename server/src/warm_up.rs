@@ -10,17 +10,27 @@ const MANY: usize = 64;
 
 /// Computes both kinds of steps that answers are made of, many rows and one, where the device compiles.
 pub(crate) fn warmed_up(mut engine: Engine, device: &Device, progress: &Progress) -> anyhow::Result<Engine> {
-    let Device::Wgpu(device) = device else { return Ok(engine) };
-    let _stage = progress.stage(
-        "compiling kernels and trying them (kept for later starts, where the driver hands them over)",
-        Unit::Runs,
-        None,
-    );
+    let title = match device {
+        Device::Cpu(_) => return Ok(engine),
+        #[cfg(feature = "wgpu")]
+        Device::Wgpu(_) => {
+            "compiling kernels and trying them (kept for later starts, where the driver hands them over)"
+        }
+        // Where steps are what takes long, a kernel is compiled when an answer needs it.
+        #[cfg(feature = "cuda")]
+        Device::Cuda(device) if device.is_interpreted() => return Ok(engine),
+        #[cfg(feature = "cuda")]
+        Device::Cuda(_) => "compiling kernels and trying them (kept for later starts)",
+    };
+    let _stage = progress.stage(title, Unit::Runs, None);
     let info = engine.describe();
     let room = info.context.min(info.kv_blocks * info.block_size);
     for tokens in [MANY, 2] {
         engine.score(&vec![0; tokens.min(room)]).context("the device fails the first steps")?;
     }
-    device.save_pipelines();
+    #[cfg(feature = "wgpu")]
+    if let Device::Wgpu(device) = device {
+        device.save_pipelines();
+    }
     Ok(engine)
 }

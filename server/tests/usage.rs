@@ -31,6 +31,7 @@ fn help_names_every_command_and_option() {
         "--threads",
         "--tier",
         "--device",
+        "--kernels",
         "--cache",
         "--verbose",
     ] {
@@ -89,7 +90,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&[&str], &[&str]); 24] = [
+    let cases: [(&[&str], &[&str]); 25] = [
         (&[], &["Usage", "run"]),
         (&["sing"], &["sing"]),
         (&["run"], &["PROMPT"]),
@@ -102,8 +103,12 @@ fn wrong_arguments_are_named() {
         (&["run", "--kv", "i8", "A"], &["--kv", "f32", "f16", "bf16", "int8"]),
         (&["run", "--attention", "int4", "A"], &["--attention", "float", "int8", "int8-values"]),
         (&["run", "--tier", "sse9", "A"], &["--tier", "portable", "avx2", "avx-vnni", "avx512", "amx"]),
-        (&["run", "--device", "gpu", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),
-        (&["run", "--device", "wgpu:first", "A"], &["--device", "cpu, wgpu or wgpu:N", "halite devices"]),
+        (
+            &["run", "--device", "gpu", "A"],
+            &["--device", "wgpu:N, cuda, cuda:N or cuda-sim", "halite devices"],
+        ),
+        (&["run", "--device", "wgpu:first", "A"], &["--device", "cpu, wgpu, wgpu:N", "halite devices"]),
+        (&["run", "--device", "cuda:first", "A"], &["--device", "cuda:N", "halite devices"]),
         (&["run", "--raw", "--system", "B", "A"], &["--raw", "--system"]),
         (&["serve", "--port", "65536"], &["--port"]),
         (&["serve", "--port", "http"], &["--port"]),
@@ -125,26 +130,43 @@ fn wrong_arguments_are_named() {
 fn backends_that_are_not_built_in_say_so() {
     let place = Place::new();
     let model = place.model();
-    for device in ["cuda", "ascend"] {
-        place.halite(&["run", "-m", &model, "--device", device, "A"]).failure(&[device, "--device cpu"]);
-    }
+    let run = |model: &str, device: &str, parts: &[&str]| {
+        place.halite(&["run", "-m", model, "--device", device, "A"]).failure(parts);
+    };
+    run(&model, "ascend", &["ascend", "planned", "--device cpu"]);
     // Before anything is looked for, or fetched.
-    place.halite(&["run", "-m", "no-such-model", "--device", "cuda", "A"]).failure(&["cuda", "--device cpu"]);
+    run("no-such-model", "ascend", &["ascend", "--device cpu"]);
     #[cfg(not(feature = "wgpu"))]
     for device in ["wgpu", "wgpu:1"] {
-        let parts = ["wgpu", "--features wgpu", "--device cpu"];
-        place.halite(&["run", "-m", &model, "--device", device, "A"]).failure(&parts);
+        run(&model, device, &["wgpu", "--features wgpu", "--device cpu"]);
     }
+    #[cfg(not(feature = "cuda"))]
+    for device in ["cuda", "cuda:1"] {
+        run(&model, device, &["cuda", "--features cuda,", "--device cpu"]);
+    }
+    #[cfg(not(feature = "cuda-sim"))]
+    run(&model, "cuda-sim", &["cuda", "--features cuda-sim", "--device cpu"]);
 }
 
 #[test]
-fn what_is_about_the_cpu_is_refused_for_a_gpu() {
+fn what_is_about_another_device_is_refused() {
     let place = Place::new();
     let model = place.model();
-    for option in [["--threads", "2"], ["--tier", "portable"]] {
-        let run = [&["run", "-m", &model, "--device", "wgpu"][..], &option, &["A"]].concat();
-        place.halite(&run).failure(&["--threads", "--tier", "--device cpu"]);
+    let run = |device: &str, option: [&str; 2], parts: &[&str]| {
+        let run = [&["run", "-m", &model, "--device", device][..], &option, &["A"]].concat();
+        place.halite(&run).failure(parts);
+    };
+    for device in ["wgpu", "cuda", "cuda-sim"] {
+        for option in [["--threads", "2"], ["--tier", "portable"]] {
+            run(device, option, &["--threads", "--tier", "--device cpu"]);
+        }
     }
+    let kernels = place.path("");
+    for device in ["cpu", "wgpu", "cuda-sim"] {
+        run(device, ["--kernels", kernels.to_str().unwrap()], &["--kernels", "--device cuda"]);
+    }
+    #[cfg(feature = "cuda")]
+    run("cuda", ["--kernels", "no-such-folder"], &["--kernels no-such-folder", "halite kernels precompile"]);
 }
 
 #[cfg(feature = "wgpu")]
@@ -160,6 +182,35 @@ fn an_adapter_that_is_not_there_is_told_with_those_that_are() {
     place.halite(&["run", "-m", &model, "--device", "wgpu:99", "A"]).failure(&parts);
     let text = place.halite(&["devices"]).success();
     assert!(text.contains(&format!("wgpu:0  {name}")) && text.contains("passed its self-test"), "{text}");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn gpus_are_listed_or_what_is_missing_is_said() {
+    let place = Place::new();
+    let model = place.model();
+    let report = &json(&place.halite(&["devices", "--json"]).success())[2];
+    assert_eq!((&report["backend"], &report["built"]), (&"cuda".into(), &true.into()));
+    let (text, gpus) = (place.halite(&["devices"]).success(), report["devices"].as_array().unwrap());
+    // Not hardware.
+    assert!(!text.contains("cuda-sim"), "{text}");
+    let names = gpus.iter().map(|gpu| gpu["device"].as_str().unwrap());
+    let count = halite_cuda::driver::device_count();
+    assert!(names.eq((0..count.clone().unwrap_or(0)).map(|number| format!("cuda:{number}"))), "{report}");
+    assert!(gpus.iter().all(|gpu| gpu["usable"] == true || gpu["reason"].is_string()), "{report}");
+    let missing: Vec<_> = report["missing"].as_array().into_iter().flatten().collect();
+    let says = |part: &str| missing.iter().any(|missing| missing.as_str().unwrap().contains(part));
+    assert_eq!(says("nvidia-cuda-nvrtc"), halite_cuda::compile::nvrtc_version().is_none(), "{report}");
+    assert!(missing.iter().all(|missing| text.contains(missing.as_str().unwrap())), "{text}");
+    let expected = match count {
+        Ok(_) => "there is no GPU 4000000000".to_owned(),
+        Err(error) => {
+            assert!(says(&error.to_string()), "{report}");
+            error.to_string()
+        }
+    };
+    let run = ["run", "-m", &model, "--device", "cuda:4000000000", "A"];
+    place.halite(&run).failure(&["halite devices", &expected]);
 }
 
 #[test]
@@ -196,6 +247,7 @@ fn devices_lists_the_tiers_of_this_machine() {
     let backends: Vec<_> = reports.as_array().unwrap().iter().map(|report| &report["backend"]).collect();
     assert_eq!(backends, ["cpu", "wgpu", "cuda", "ascend"]);
     assert_eq!(reports[1]["built"], cfg!(feature = "wgpu"));
+    assert_eq!(reports[2]["built"], cfg!(feature = "cuda"));
     let tiers = reports[0]["devices"][0]["tiers"].as_array().unwrap();
     let available: Vec<_> = tiers
         .iter()

@@ -77,6 +77,11 @@ impl Cuda {
         Ok(Cuda(Arc::new(Inner { options, id, context, home, kernels })))
     }
 
+    /// Whether kernels are interpreted on the host's processor, and no GPU is there.
+    pub fn is_interpreted(&self) -> bool {
+        !matches!(self.0.options.driver, Driver::Hardware(_))
+    }
+
     /// The driver's calls.
     pub(crate) fn context(&self) -> &Context {
         &self.0.context

@@ -1,18 +1,21 @@
 //! Which hardware computes.
 
-use super::CacheArgs;
-#[cfg(feature = "wgpu")]
-use crate::progress;
+use super::{CacheArgs, gpu};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use halite_cpu::{Cpu, Options, Tier};
+#[cfg(feature = "cuda")]
+use halite_cuda::Cuda;
 #[cfg(feature = "wgpu")]
 use halite_wgpu::Wgpu;
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device options")]
 pub(crate) struct DeviceArgs {
-    /// What computes: cpu, wgpu for the GPU that is likely the fastest, or wgpu:N for adapter N; `halite devices` lists them
+    /// What computes: cpu; wgpu for the GPU that is likely the fastest, or wgpu:N for adapter N; cuda for the first GPU of NVIDIA's, or cuda:N; `halite devices` lists them. cuda-sim interprets the CUDA kernels on the CPU, to test them
+    ///
+    /// The CUDA backend has not been run on hardware yet.
     #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = DeviceChoice::parse)]
     device: DeviceChoice,
 
@@ -25,6 +28,10 @@ pub(crate) struct DeviceArgs {
     /// CPU instructions: the best that this machine has, or one set in particular
     #[arg(long, value_enum, default_value_t = TierChoice::Auto)]
     tier: TierChoice,
+
+    /// Kernels for --device cuda that `halite kernels precompile` made elsewhere: what is among them needs no compiler here
+    #[arg(long, value_name = "DIR")]
+    kernels: Option<PathBuf>,
 }
 
 /// A slip of the finger should not start a million threads.
@@ -36,27 +43,33 @@ enum DeviceChoice {
     Cpu,
     /// An adapter by its number, or the one that is likely the fastest.
     Wgpu(Option<usize>),
+    /// A GPU of NVIDIA's by its number.
+    Cuda(u32),
+    /// The CUDA backend without a GPU: its kernels are interpreted.
+    CudaSim,
     /// A backend that has no code yet.
     Planned(&'static str),
 }
 
 /// Backends that have no code yet.
-pub(crate) const PLANNED: [&str; 2] = ["cuda", "ascend"];
+pub(crate) const PLANNED: [&str; 1] = ["ascend"];
 
 impl DeviceChoice {
     fn parse(text: &str) -> Result<Self, String> {
-        let adapter = text.strip_prefix("wgpu:").map(str::parse);
-        match (text, adapter) {
-            ("cpu", _) => Ok(Self::Cpu),
-            ("wgpu", _) => Ok(Self::Wgpu(None)),
-            (_, Some(Ok(adapter))) => Ok(Self::Wgpu(Some(adapter))),
-            _ => {
-                let planned = PLANNED.into_iter().find(|planned| *planned == text).map(Self::Planned);
-                let known =
-                    "expected cpu, wgpu or wgpu:N with an adapter's number, which `halite devices` lists";
-                planned.ok_or_else(|| known.to_owned())
-            }
-        }
+        let choice = match text.split_once(':') {
+            None if text == "cpu" => Some(Self::Cpu),
+            None if text == "wgpu" => Some(Self::Wgpu(None)),
+            None if text == "cuda" => Some(Self::Cuda(0)),
+            None if text == "cuda-sim" => Some(Self::CudaSim),
+            None => PLANNED.into_iter().find(|planned| *planned == text).map(Self::Planned),
+            Some(("wgpu", adapter)) => adapter.parse().ok().map(Some).map(Self::Wgpu),
+            Some(("cuda", number)) => number.parse().ok().map(Self::Cuda),
+            Some(_) => None,
+        };
+        choice.ok_or_else(|| {
+            "expected cpu, wgpu, wgpu:N, cuda, cuda:N or cuda-sim, N being a number that `halite devices` lists"
+                .to_owned()
+        })
     }
 }
 
@@ -65,6 +78,8 @@ pub(crate) enum Device {
     Cpu(Cpu),
     #[cfg(feature = "wgpu")]
     Wgpu(Wgpu),
+    #[cfg(feature = "cuda")]
+    Cuda(Cuda),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,14 +116,19 @@ impl DeviceArgs {
     /// Opens the device; what it compiles is kept in the cache.
     pub(crate) fn open(&self, cache: &CacheArgs) -> anyhow::Result<Device> {
         match self.device {
-            DeviceChoice::Cpu => self.cpu().map(Device::Cpu),
             DeviceChoice::Planned(name) => {
                 bail!("the backend `{name}` is planned and has no code yet; use --device cpu or wgpu")
             }
-            DeviceChoice::Wgpu(_) if self.threads.is_some() || self.tier != TierChoice::Auto => {
+            DeviceChoice::Cpu | DeviceChoice::Wgpu(_) | DeviceChoice::CudaSim if self.kernels.is_some() => {
+                bail!("--kernels is machine code for --device cuda: leave it out, or use that device")
+            }
+            DeviceChoice::Cpu => self.cpu().map(Device::Cpu),
+            _ if self.threads.is_some() || self.tier != TierChoice::Auto => {
                 bail!("--threads and --tier are about the CPU: leave them out, or use --device cpu")
             }
-            DeviceChoice::Wgpu(adapter) => wgpu(adapter, cache),
+            DeviceChoice::Wgpu(adapter) => gpu::wgpu(adapter, cache),
+            DeviceChoice::Cuda(number) => gpu::cuda(number, self.kernels.as_deref(), cache),
+            DeviceChoice::CudaSim => gpu::cuda_sim(cache),
         }
     }
 
@@ -130,32 +150,6 @@ impl DeviceArgs {
     }
 }
 
-#[cfg(feature = "wgpu")]
-fn wgpu(adapter: Option<usize>, cache: &CacheArgs) -> anyhow::Result<Device> {
-    let mut options = halite_wgpu::Options::default();
-    if let Some(adapter) = adapter {
-        options = options.adapter(adapter);
-    }
-    // Without a cache folder, later starts compile again.
-    if let Ok(cache) = crate::model_file::open(cache) {
-        options = options.pipeline_cache(cache.folder().join("pipelines"));
-    }
-    let device = Wgpu::new(options).context("cannot use the GPU; `halite devices` lists what there is")?;
-    if device.is_software() {
-        let name = halite_hal::Device::info(&device).name;
-        progress::line(&format!("note: {name} computes on the CPU, where --device cpu is faster"));
-    }
-    Ok(Device::Wgpu(device))
-}
-
-#[cfg(not(feature = "wgpu"))]
-fn wgpu(_: Option<usize>, _: &CacheArgs) -> anyhow::Result<Device> {
-    bail!(
-        "the backend `wgpu` is not built into this program: build it with --features wgpu, as in \
-         `cargo install --locked --path server --features wgpu`, or use --device cpu"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,10 +160,15 @@ mod tests {
         assert_eq!(parse("cpu"), Ok(DeviceChoice::Cpu));
         assert_eq!(parse("wgpu"), Ok(DeviceChoice::Wgpu(None)));
         assert_eq!(parse("wgpu:12"), Ok(DeviceChoice::Wgpu(Some(12))));
-        assert_eq!(parse("cuda"), Ok(DeviceChoice::Planned("cuda")));
-        for wrong in ["gpu", "wgpu:", "wgpu:-1", "wgpu:all", "cpu:0", "CPU", ""] {
+        assert_eq!(parse("cuda"), Ok(DeviceChoice::Cuda(0)));
+        assert_eq!(parse("cuda:3"), Ok(DeviceChoice::Cuda(3)));
+        assert_eq!(parse("cuda-sim"), Ok(DeviceChoice::CudaSim));
+        assert_eq!(parse("ascend"), Ok(DeviceChoice::Planned("ascend")));
+        for wrong in
+            ["gpu", "wgpu:", "wgpu:-1", "wgpu:all", "cuda:", "cuda:-1", "cuda-sim:0", "cpu:0", "CPU", ""]
+        {
             let error = parse(wrong).unwrap_err();
-            assert!(error.contains("cpu, wgpu or wgpu:N"), "{wrong}: {error}");
+            assert!(error.contains("cpu, wgpu, wgpu:N, cuda, cuda:N or cuda-sim"), "{wrong}: {error}");
         }
     }
 }

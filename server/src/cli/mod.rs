@@ -2,6 +2,7 @@
 
 mod answer;
 mod device;
+mod gpu;
 mod model;
 mod sampling;
 

@@ -49,7 +49,7 @@ impl LoadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model options")]
 pub(crate) struct CacheArgs {
-    /// Where named models, those of the hub, converted weights (models/weights), and what a GPU's driver compiled (models/pipelines) are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
+    /// Where named models, those of the hub, converted weights (models/weights), and what was compiled for a GPU (models/pipelines, models/kernels) are kept [default: $HALITE_CACHE, or the user's cache folder and the hub's]
     #[arg(long = "cache", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
