@@ -90,7 +90,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&[&str], &[&str]); 25] = [
+    let cases: [(&[&str], &[&str]); 26] = [
         (&[], &["Usage", "run"]),
         (&["sing"], &["sing"]),
         (&["run"], &["PROMPT"]),

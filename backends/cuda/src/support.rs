@@ -3,16 +3,10 @@
 use std::fmt::Debug;
 
 use halite_hal::Error;
-use halite_kernels::Support;
 
 use crate::device::NAME;
 
 pub(crate) use halite_kernels::float_only;
-
-/// The answer of a family that has no kernels yet.
-pub(crate) fn not_yet(what: &str) -> Support {
-    Support::No(format!("{what} is not implemented on CUDA yet"))
-}
 
 /// The error of a form that the contract has and this backend does not.
 pub(crate) fn unsupported(operator: &'static str, form: &str, spec: &dyn Debug) -> Error {
