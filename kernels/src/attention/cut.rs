@@ -14,6 +14,7 @@ const SCRATCH: usize = 32 << 20;
 
 /// Which rows are read by several blocks of threads, a part of what they see each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Parted {
     /// Those that would be read last.
     Long,
@@ -28,6 +29,7 @@ pub const ITEM: usize = 4;
 
 /// The most rows that a block of threads has: `tokens` of one sequence, with `heads` query heads of one KV head each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RowTile {
     /// Tokens of one sequence.
     pub tokens: usize,
@@ -67,6 +69,7 @@ pub type Item = [i32; ITEM];
 
 /// Tiles, and their items, whose states fit scratch memory together.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Round {
     /// Of all tiles.
     pub tiles: Range<usize>,
@@ -78,6 +81,7 @@ pub struct Round {
 
 /// How large the cut of a step is at most.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Most {
     /// Tiles.
     pub tiles: usize,
@@ -137,6 +141,11 @@ pub struct Cut {
 }
 
 impl Cut {
+    /// All of it at once, without a state in scratch memory.
+    pub fn whole(&self) -> Round {
+        Round { tiles: 0..self.tiles.len(), items: 0..self.items.len(), slots: 0 }
+    }
+
     /// Leaves no work.
     pub fn clear(&mut self) {
         self.tiles.clear();

@@ -48,6 +48,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("Network", "arguments of the oracle"),
     ("Outliers", "arguments of the oracle"),
     ("Partial", "a state of the oracle"),
+    ("RowMemory", "made and taken apart by backends: floats, or integers"),
     ("RowScales", "arguments of the oracle"),
     ("Sequence", "arguments of the oracle"),
     ("Sorted", "an answer of the oracle"),

@@ -101,7 +101,7 @@ impl Call<'_> {
             other => return Err(unsupported(self.operator, "this form of output", &other)),
         };
         if let Some(out) = direct {
-            let all = Round { tiles: 0..plan.cut.tiles.len(), items: 0..plan.cut.items.len(), slots: 0 };
+            let all = plan.cut.whole();
             return self.attend(stream, &all, Queries::all(tensors.q), Some(out), None);
         }
         let mut room = stream.scratch(self.operator, plan.workspace())?;
