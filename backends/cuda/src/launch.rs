@@ -102,6 +102,14 @@ impl Launch {
         self
     }
 
+    /// A structure: what `fields` adds, in the order of its fields, the widest of which has 64 bits.
+    pub(crate) fn structure(mut self, fields: impl FnOnce(Self) -> Self) -> Self {
+        let before = std::mem::take(&mut self.parameters);
+        self = fields(self);
+        self.parameters = before.structure(&self.parameters);
+        self
+    }
+
     /// A size, stride or count: `i64`.
     pub(crate) fn size(mut self, argument: &'static str, value: usize) -> Self {
         let value = self.within(argument, value, i64::MAX as u64);

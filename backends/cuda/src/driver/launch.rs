@@ -117,6 +117,15 @@ impl Parameters {
         self.add(value.to_bits().into(), 4)
     }
 
+    /// Adds a structure of these fields, the widest of which has 64 bits.
+    #[must_use]
+    pub fn structure(mut self, fields: &Parameters) -> Self {
+        let offset = self.end().next_multiple_of(8);
+        self.places.push((offset, fields.end().next_multiple_of(8)));
+        self.words.extend(&fields.words);
+        self
+    }
+
     /// Offset and size in bytes of each.
     pub fn places(&self) -> &[(usize, usize)] {
         &self.places
@@ -182,6 +191,15 @@ mod tests {
         expected.extend(6_i32.to_le_bytes());
         assert_eq!(parameters.bytes(), expected);
         assert!(Parameters::new().bytes().is_empty());
+    }
+
+    #[test]
+    fn a_structure_is_one_parameter_of_whole_words() {
+        let fields = Parameters::new().u64(7).i32(8);
+        let parameters = Parameters::new().i32(1).structure(&fields).i32(2);
+        assert_eq!(parameters.places(), [(0, 4), (8, 16), (24, 4)]);
+        let words: Vec<u8> = [1_u64, 7, 8].iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(parameters.bytes(), [&words[..], &2_i32.to_le_bytes()].concat());
     }
 
     #[test]

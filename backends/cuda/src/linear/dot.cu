@@ -6,27 +6,18 @@
 // Sums of integers are exact, modulo 2^32: of all of K where no scale changes along it, else of steps within which none does.
 // Terms of steps are added in ascending K, each operation rounded by itself.
 
-#include "functions.cuh"
+#include "linear/epilogue.cuh"
 #include "team.cuh"
 
-// The types, as `layer.rs` numbers them.
-enum Type : i32 { TYPE_F32, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_U8, TYPE_I32, TYPE_I4 };
 enum Offset : i32 { NO_OFFSET, ZERO_POINTS, MINIMA };
 // Columns that a lane takes together: no group of weights or activations ends within.
 constexpr i32 STEP = 16;
-constexpr i32 NO_FUNCTION = -1;
 
-DEVICE f32 load_float(const void* from, i64 at, i32 type) {
-    if (type == TYPE_F32) return static_cast<const f32*>(from)[at];
-    if (type == TYPE_F16) return widen(static_cast<const f16*>(from)[at]);
-    return widen(static_cast<const bf16*>(from)[at]);
-}
-
-// Of I4, two values a byte: the first in its low half.
+// Of I4, two values a byte: of 32 values the first 16 in its low half, the others in its high half.
 DEVICE i32 load_integer(const void* from, i64 at, i32 type) {
     if (type == TYPE_I8) return static_cast<const i8*>(from)[at];
-    const i32 byte = static_cast<const u8*>(from)[type == TYPE_I4 ? at / 2 : at];
-    return type == TYPE_I4 ? (byte >> (at % 2 * 4)) & 15 : byte;
+    const i32 byte = static_cast<const u8*>(from)[type == TYPE_I4 ? at / 32 * 16 + at % 16 : at];
+    return type == TYPE_I4 ? (byte >> (at / 16 % 2 * 4)) & 15 : byte;
 }
 
 // What is multiplied, and with what.
@@ -38,10 +29,8 @@ struct Operands {
     const void* offsets;
     // A byte a column, 0 for outlier columns; null where all count.
     const u8* kept;
-    const void* x_outliers;
-    const f32* w_outliers;
-    i64 x_stride, w_stride, x_scales_stride, x_outliers_stride;
-    i32 k, x_type, w_type, offset, groups, w_group, x_group, outliers, outliers_type;
+    i64 x_stride, w_stride, x_scales_stride;
+    i32 k, x_type, w_type, offset, groups, w_group, x_group;
     // Columns within which no scale of integers times integers changes; 0 where none does along K.
     i32 step;
     // Whether weights have a scale a channel, which is multiplied with after all of K.
@@ -160,75 +149,27 @@ DEVICE Sum multiply(const Operands& of, i64 row, i64 channel) {
     return {join_warp(sum, [](u32 a, u32 b) { return a + b; }), 0.0f};
 }
 
-// The scales of a row and a channel, and the columns in float.
-DEVICE f32 finish(const Operands& of, const Sum& sum, i64 row, i64 channel, const f32* bias) {
-    f32 y = sum.scaled;
-    if (of.x_type >= TYPE_I8) {
-        if (of.step == 0) y = static_cast<f32>(static_cast<i32>(sum.whole));
-        if (of.channel_scales) y = __fmul_rn(y, of.w_scales[channel]);
-        if (of.x_group == 0) y = __fmul_rn(y, of.x_scales[row * of.x_scales_stride]);
-    }
-    if (of.outliers > 0) {
-        f32 chain = 0.0f;
-#pragma unroll 1
-        for (i32 i = 0; i < of.outliers; i++) {
-            const f32 x = load_float(of.x_outliers, row * of.x_outliers_stride + i, of.outliers_type);
-            chain = fmaf(x, of.w_outliers[channel * of.outliers + i], chain);
-        }
-        y = __fadd_rn(y, chain);
-    }
-    return bias == nullptr ? y : __fadd_rn(y, bias[channel]);
-}
-
-DEVICE void store_result(void* out, i64 at, i32 type, f32 y, f32 output_scale, i32 output_zero) {
-    if (type == TYPE_F32) {
-        static_cast<f32*>(out)[at] = y;
-    } else if (type == TYPE_F16) {
-        static_cast<f16*>(out)[at] = narrow<f16>(y);
-    } else if (type == TYPE_BF16) {
-        static_cast<bf16*>(out)[at] = narrow<bf16>(y);
-    } else {
-        const f32 steps = rintf(y / output_scale);
-        // NaN counts as 0.
-        const i32 q = steps == steps ? static_cast<i32>(fminf(fmaxf(steps, -1024.0f), 1024.0f)) + output_zero : output_zero;
-        const i32 least = type == TYPE_I8 ? -128 : 0;
-        static_cast<u8*>(out)[at] = static_cast<u8>(min(max(q, least), least + 255));
-    }
-}
-
-// Results of a row, a warp each; rows along x of the grid, blocks of results along y. `gated`: the ups' channels follow the
-// gates', `results` later. `soft_cap` is 0 where there is none. With `adapters`, of each row, only the rows of
-// one of them: products times its scale, `residual` may be `out`.
-KERNEL void __launch_bounds__(BLOCK, 4)
-    linear_dot(const void* x, const void* w, const f32* x_scales, const f32* w_scales, const i32* x_zeros, const void* offsets,
-               const u8* kept, const void* x_outliers, const f32* w_outliers, const f32* bias, const void* residual, void* out,
-               i64 x_stride, i64 w_stride, i64 x_scales_stride, i64 x_outliers_stride, i64 residual_stride, i64 out_stride,
-               i32 results, i32 k, i32 x_type, i32 w_type, i32 out_type, i32 offset, i32 groups, i32 w_group, i32 x_group,
-               i32 outliers, i32 outliers_type, i32 step, i32 channel_scales, i32 gated, i32 function, i32 output_zero,
-               f32 output_scale, f32 soft_cap, const i32* adapters, i32 adapter, f32 adapter_scale) {
+// Results of a row, a warp each; rows along x of the grid, blocks of results along y. With `adapters`, of each row, only the
+// rows of one of them; then `residual` may be `out`.
+KERNEL void __launch_bounds__(BLOCK, 4) linear_dot(Operands of, Epilogue after, const i32* adapters, i32 adapter) {
     const i64 row = blockIdx.x, result = static_cast<i64>(blockIdx.y) * (BLOCK / 32) + threadIdx.x / 32;
     // A warp as a whole.
-    if (result >= results || (adapters != nullptr && adapters[row] != adapter)) return;
-    const Operands of = {x, w, x_scales, w_scales, x_zeros, offsets, kept, x_outliers, w_outliers,
-                         x_stride, w_stride, x_scales_stride, x_outliers_stride, k, x_type, w_type, offset, groups, w_group,
-                         x_group, outliers, outliers_type, step, channel_scales};
-    const i64 at = row * out_stride + result;
-    f32 y = 0.0f;
+    if (result >= after.results || (adapters != nullptr && adapters[row] != adapter)) return;
+    f32 y = 0.0f, up = 0.0f;
     // Gates, then ups: one body serves both.
 #pragma unroll 1
-    for (i32 half = 0; half <= gated; half++) {
-        const i64 channel = result + static_cast<i64>(half) * results;
+    for (i32 half = 0; half <= after.gated; half++) {
+        const i64 channel = result + static_cast<i64>(half) * after.results;
         const Sum sum = multiply(of, row, channel);
-        if (out_type == TYPE_I32) {
-            if (threadIdx.x % 32 == 0) static_cast<i32*>(out)[at] = static_cast<i32>(sum.whole);
+        if (after.out_type == TYPE_I32) {
+            if (threadIdx.x % 32 == 0) store_bare(after, sum.whole, row, result);
             return;
         }
-        const f32 value = finish(of, sum, row, channel, bias);
-        y = half == 1 ? __fmul_rn(y, value) : function == NO_FUNCTION ? value : activate(function, value);
+        const bool whole = of.x_type >= TYPE_I8 && of.step == 0;
+        const f32 bare = whole ? static_cast<f32>(static_cast<i32>(sum.whole)) : sum.scaled;
+        const f32 value = scale_sum(after, bare, row, channel, channel_of(after, channel));
+        if (half == 0) y = value;
+        up = value;
     }
-    if (threadIdx.x % 32 != 0) return;
-    if (soft_cap > 0.0f) y = __fmul_rn(soft_cap, tanhf(y / soft_cap));
-    if (adapters != nullptr) y = __fmul_rn(y, adapter_scale);
-    if (residual != nullptr) y = __fadd_rn(y, load_float(residual, row * residual_stride + result, out_type));
-    store_result(out, at, out_type, y, output_scale, output_zero);
+    if (threadIdx.x % 32 == 0) store_finished(after, y, up, row, result);
 }

@@ -1,9 +1,21 @@
-//! Linear layers.
+//! Linear layers: integers and floats by the tensor cores, all other forms by dot products.
 
-pub mod int8;
+#[cfg(all(test, feature = "interpreter"))]
+mod bits_tests;
+mod call;
+mod dot;
+#[cfg(all(test, feature = "interpreter"))]
+mod fault_tests;
+mod float;
+mod groups;
+mod int8;
 mod layer;
 mod lora;
 mod packed;
+mod steps;
+#[cfg(all(test, feature = "interpreter"))]
+mod testing;
+mod tile;
 
 pub use lora::CudaLoraPlan;
 pub use packed::CudaPacked;
@@ -12,7 +24,5 @@ use crate::compile::Program;
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    let mut programs = int8::programs();
-    programs.push(layer::program());
-    programs
+    [int8::programs(), groups::programs(), float::programs(), vec![dot::program()]].concat()
 }

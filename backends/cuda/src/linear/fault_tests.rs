@@ -1,0 +1,84 @@
+//! Faults made in the source of the tensor cores' kernel: the interpreter, or the comparison with dot products, tells each.
+
+use halite_hal::{Device, Result};
+use halite_kernels::linear::LinearSpec;
+
+use super::{dot, int8, testing::Layer};
+use crate::{compile::Source, testing};
+
+const TILE: &str = include_str!("tile.cuh");
+
+/// The source with one place of its tile changed.
+fn changed(from: &str, to: &str) -> &'static Source {
+    assert_eq!(TILE.matches(from).count(), 1, "the tile has one {from:?}");
+    let tile = TILE.replace(from, to).replace("#pragma once", "");
+    let text = int8::SOURCE.text.replace("#include \"linear/tile.cuh\"", &tile);
+    assert!(text.len() > TILE.len(), "the source includes its tile");
+    Box::leak(Box::new(Source::new("test/int8.cu", text.leak())))
+}
+
+/// What a source gives, and what it should.
+fn run(source: &'static Source) -> Option<(Result<Vec<u8>>, Vec<u8>)> {
+    // A device of its own: a fault loses it.
+    let cuda = testing::cuda("faults in the source of INT8 products")?;
+    let mut stream = cuda.stream().unwrap();
+    // Several parts of K, the last where the first was; several warps along both sides.
+    let layer = Layer::new(&cuda, &mut stream, &LinearSpec::w8a8(500, 64), 40).unwrap();
+    let expected = layer.run(&mut stream, dot::run).unwrap();
+    let got = layer.run(&mut stream, |stream, call| stream.launch(int8::launch(source, call)?));
+    Some((got, expected))
+}
+
+/// The interpreter's report on a change.
+fn report(from: &str, to: &str) -> Option<String> {
+    let (got, _) = run(changed(from, to))?;
+    let report = got.expect_err(from).to_string();
+    for part in ["kernel `linear_int8`", "block (", "lane ", "line "] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    Some(report)
+}
+
+#[test]
+fn the_source_itself_is_right() {
+    let Some((got, expected)) = run(changed("// ---- The way out.", "")) else { return };
+    assert!(got.unwrap() == expected);
+}
+
+#[test]
+fn parts_that_others_copied_need_a_barrier() {
+    let barrier = "        __syncthreads();\n        const i32 next";
+    let Some(report) = report(barrier, "        const i32 next") else { return };
+    assert!(report.contains("no barrier lies between"), "{report}");
+}
+
+#[test]
+fn parts_under_way_are_waited_for() {
+    let Some(report) = report("        copy_async_wait<STAGES - 2>();\n", "") else { return };
+    assert!(report.contains("a cp.async is yet to write"), "{report}");
+}
+
+#[test]
+fn one_part_too_few_is_waited_for() {
+    let Some(report) = report("copy_async_wait<STAGES - 2>", "copy_async_wait<STAGES - 1>") else { return };
+    assert!(report.contains("a cp.async is yet to write"), "{report}");
+}
+
+#[test]
+fn sums_go_where_parts_were_only_when_all_have_read_them() {
+    let barrier = "        // Everybody has read what lay here.\n        __syncthreads();\n";
+    let Some(report) = report(barrier, "") else { return };
+    assert!(report.contains("no barrier lies between"), "{report}");
+}
+
+#[test]
+fn wrong_fragments_are_wrong_numbers() {
+    for (from, to) in [
+        ("multiply(sums[i][j], a[i], b[0], b[1]);", "multiply(sums[i][j], a[i], b[1], b[0]);"),
+        ("multiply(sums[i][j + 1], a[i], b[2], b[3]);", "multiply(sums[i][j + 1], a[i], b[1], b[3]);"),
+        ("2 * step + warp.lane / 16));", "2 * step + 1 - warp.lane / 16));"),
+    ] {
+        let Some((got, expected)) = run(changed(from, to)) else { return };
+        assert!(got.unwrap() != expected, "{to}");
+    }
+}
