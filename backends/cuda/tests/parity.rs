@@ -25,9 +25,10 @@ fn device() -> Result<Option<Cuda>> {
 }
 
 parity_tests!(
-    cuda,
+    invariant cuda,
     without [
-        "attention", "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums"
+        "attention", "grouped", "mla", "moe/experts", "moe/formats", "moe/functions", "moe/local_ranges", "moe/sums",
+        "invariance/attention", "invariance/mla", "invariance/moe"
     ]
     if_present device()
 );

@@ -72,6 +72,12 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The rows of one adapter only.
+    pub(super) fn only(mut self, only: Only<'a>) -> Self {
+        self.only = Some(only);
+        self
+    }
+
     pub(super) fn spec(&self) -> &'a LinearSpec {
         self.packed.as_ref()
     }

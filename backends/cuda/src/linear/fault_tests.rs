@@ -23,7 +23,7 @@ fn run(source: &'static Source) -> Option<(Result<Vec<u8>>, Vec<u8>)> {
     let cuda = testing::cuda("faults in the source of INT8 products")?;
     let mut stream = cuda.stream().unwrap();
     // Several parts of K, the last where the first was; several warps along both sides.
-    let layer = Layer::new(&cuda, &mut stream, &LinearSpec::w8a8(500, 64), 40).unwrap();
+    let layer = Layer::new(&cuda, &mut stream, &LinearSpec::w8a8(496, 64), 40).unwrap();
     let expected = layer.run(&mut stream, dot::run).unwrap();
     let got = layer.run(&mut stream, |stream, call| stream.launch(int8::launch(source, call)?));
     Some((got, expected))

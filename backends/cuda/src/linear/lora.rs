@@ -101,15 +101,15 @@ impl Lora for Cuda {
         for &index in &plan.adapters {
             // The check has found an entry for every index.
             let Some(&Some(LoraAdapter { down, up, scale })) = adapters.get(index) else { continue };
-            let only = |scale| Some(Only { adapters: &plan.table, adapter: index, scale });
+            let only = |scale| Only { adapters: &plan.table, adapter: index, scale };
             let hidden = room.narrow(0, 0..plan.rows)?.narrow(1, 0..down.as_ref().out_features)?;
             let (x, epilogue) = (Activations::Float(x), Epilogue::default());
             let args = LinearArgs { x, weights: down, epilogue, out: &hidden };
-            dot::run(stream, &Call { only: only(1.0), ..Call::of(&args)? })?;
+            dot::run(stream, &Call::of(&args)?.only(only(1.0)))?;
             let (x, epilogue) =
                 (Activations::Float(&hidden), Epilogue { residual: Some(out), ..Epilogue::default() });
             let args = LinearArgs { x, weights: up, epilogue, out };
-            dot::run(stream, &Call { only: only(scale), ..Call::of(&args)? })?;
+            dot::run(stream, &Call::of(&args)?.only(only(scale)))?;
         }
         Ok(())
     }
