@@ -28,7 +28,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("embedding/pooling.cu", &["LDG", "STG"]),
     ("linear/dot.cu", &["SHFL", "LDG", "STG"]),
     ("linear/float.cu", &["HMMA", "LDGSTS", "LDSM"]),
-    ("linear/groups.cu", &["IMMA", "LDGSTS", "LDSM"]),
+    ("linear/group_wise.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("linear/int8.cu", &["IMMA", "LDGSTS", "LDSM"]),
     ("logits/logits.cu", &["LDG", "STG"]),
     ("moe/permutation.cu", &["BAR", "LDG.E.128", "STG.E.128"]),

@@ -6,7 +6,7 @@ use halite_kernels::{
     linear::{ActivationFormat, GroupOffset, LinearSpec, WeightFormat},
 };
 
-use super::{dot, float, groups, int8, testing::Layer};
+use super::{dot, float, group_wise, int8, testing::Layer};
 use crate::testing;
 
 /// Rows for each tile.
@@ -61,8 +61,8 @@ fn integers_have_the_bits_of_dot_products() -> Result<()> {
             let layer = Layer::new(&cuda, stream, spec, rows)?.soft_cap(30.0);
             let layer = if spec.gate.is_none() { layer.activation(Activation::GeluTanh) } else { layer };
             let expected = layer.run(stream, dot::run)?;
-            assert!(int8::has(spec) != groups::has(spec), "{spec:?}");
-            let got = layer.run(stream, if int8::has(spec) { int8::run } else { groups::run })?;
+            assert!(int8::has(spec) != group_wise::has(spec), "{spec:?}");
+            let got = layer.run(stream, if int8::has(spec) { int8::run } else { group_wise::run })?;
             assert!(got == expected, "{spec:?}, {rows} rows");
         }
     }
@@ -81,10 +81,10 @@ fn formats_that_products_of_32_columns_cannot_have_stay_with_dot_products() {
         of(WeightFormat::Bf16, ActivationFormat::Float(DType::F16)),
         of(WeightFormat::F32, ActivationFormat::Float(DType::F32)),
     ] {
-        assert!(!int8::has(&spec) && !groups::has(&spec) && float::has(&spec).is_none(), "{spec:?}");
+        assert!(!int8::has(&spec) && !group_wise::has(&spec) && float::has(&spec).is_none(), "{spec:?}");
     }
     // One group of all columns changes nothing within.
-    assert!(groups::has(
+    assert!(group_wise::has(
         &LinearSpec::w8a8(40, 1).with_weights(WeightFormat::Int8PerGroup { group_size: 48 })
     ));
 }

@@ -8,7 +8,7 @@ use halite_kernels::{
 
 use super::{
     call::{Call, type_code},
-    dot, float, groups, int8,
+    dot, float, group_wise, int8,
     packed::{self, CudaPacked},
 };
 use crate::{activation::code, device::Cuda, stream::CudaStream};
@@ -56,7 +56,7 @@ impl Linear for Cuda {
         match float::has(spec) {
             Some(dtype) => float::run(stream, &call, dtype),
             None if int8::has(spec) => int8::run(stream, &call),
-            None if groups::has(spec) => groups::run(stream, &call),
+            None if group_wise::has(spec) => group_wise::run(stream, &call),
             None => dot::run(stream, &call),
         }
     }

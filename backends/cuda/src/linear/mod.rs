@@ -7,7 +7,7 @@ mod dot;
 #[cfg(all(test, feature = "interpreter"))]
 mod fault_tests;
 mod float;
-mod groups;
+mod group_wise;
 mod int8;
 mod layer;
 mod lora;
@@ -24,5 +24,5 @@ use crate::compile::Program;
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    [int8::programs(), groups::programs(), float::programs(), vec![dot::program()]].concat()
+    [int8::programs(), group_wise::programs(), float::programs(), vec![dot::program()]].concat()
 }

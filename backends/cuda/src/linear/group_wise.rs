@@ -15,7 +15,7 @@ use crate::{
     stream::CudaStream,
 };
 
-static SOURCE: Source = Source::new("linear/groups.cu", include_str!("groups.cu"));
+static SOURCE: Source = Source::new("linear/group_wise.cu", include_str!("group_wise.cu"));
 
 /// Columns of a product of the tensor cores: no scale may change within.
 const COLUMNS: usize = 32;
@@ -30,7 +30,7 @@ pub(super) fn has(spec: &LinearSpec) -> bool {
 
 /// A tile's launch; `aligned`: rows of `x` begin at multiples of 16 bytes. Other rows are rare, one tile serves them all.
 fn start(bits: usize, tile: Tile, aligned: bool) -> Launch {
-    let launch = tile.constants(Launch::new("linear", &SOURCE, "linear_groups"));
+    let launch = tile.constants(Launch::new("linear", &SOURCE, "linear_group_wise"));
     launch.constant("X_ALIGN", if aligned { 16 } else { 1 }).constant("W_BITS", bits)
 }
 

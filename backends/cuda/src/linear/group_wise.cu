@@ -11,7 +11,7 @@
 
 enum Offset : i32 { NO_OFFSET, ZERO_POINTS, MINIMA };
 
-// What is multiplied: `groups.rs` has the same fields in the same order.
+// What is multiplied: `group_wise.rs` has the same fields in the same order.
 struct Operands {
     const u8 *x, *w;
     // Of groups along K; null where a row, or a channel, has one.
@@ -37,7 +37,7 @@ static_assert(W_BITS == 4 || W_BITS == 8, "what products are made of");
 DEVICE u32 take_off(u32 codes, u32 zeros) { return ((codes | 0x80808080u) - zeros) ^ 0x80808080u; }
 
 // Blocks of rows along x of the grid, of results along y.
-KERNEL void __launch_bounds__(Tile::THREADS, 384 / Tile::THREADS) linear_groups(Operands of, Epilogue after) {
+KERNEL void __launch_bounds__(Tile::THREADS, 384 / Tile::THREADS) linear_group_wise(Operands of, Epilogue after) {
     extern __shared__ __align__(128) u8 stages[];
     const u32 shared = shared_address(stages);
     const Warp warp = this_warp();
