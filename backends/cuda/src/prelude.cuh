@@ -99,6 +99,16 @@ DEVICE void store_shared(u32 to, const Bytes16& bytes) {
                  : "memory");
 }
 
+// 16 bytes from an address that 16 divides.
+DEVICE Bytes16 load_shared(u32 from) {
+    Bytes16 bytes;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bytes.words[0]), "=r"(bytes.words[1]), "=r"(bytes.words[2]), "=r"(bytes.words[3])
+                 : "r"(from)
+                 : "memory");
+    return bytes;
+}
+
 // ---- Copies from global to shared memory that go on while the warp computes.
 
 // 16 bytes, past the first-level cache; those after `valid` (0 to 16) are zeros and are not read.

@@ -2,14 +2,33 @@
 //! launch serves as many groups as it has addresses of weights for; a row's bits are those of its own layer.
 
 use halite_hal::{Result, Tensor};
-use halite_kernels::linear::Activations;
+use halite_kernels::linear::{Activations, Epilogue};
 
 use super::{
-    form::{Form, Input, stride},
-    layer::{MOST_GROUPS, RESULTS, SOURCE},
+    call::{Call, stride},
+    dot::{self, RESULTS},
     packed::CudaPacked,
 };
-use crate::{device::Cuda, launch::Launch, rows::Rows, stream::CudaStream};
+use crate::{
+    compile::{Program, Source},
+    device::Cuda,
+    launch::Launch,
+    rows::Rows,
+    stream::CudaStream,
+};
+
+static SOURCE: Source = Source::new("linear/grouped.cu", include_str!("grouped.cu"));
+
+/// Groups whose weights one launch knows: their addresses are parameters.
+const MOST_GROUPS: usize = 256;
+
+fn start(operator: &'static str) -> Launch {
+    Launch::new(operator, &SOURCE, "grouped_dot")
+}
+
+pub(super) fn program() -> Program {
+    start("grouped").program()
+}
 
 /// Which rows are a group's: what `groups.cuh` is told.
 #[derive(Clone, Copy)]
@@ -82,47 +101,36 @@ pub(crate) struct Groups<'a> {
 impl Groups<'_> {
     /// Queues a launch for every so many groups. Without weights there is nothing to multiply.
     pub(crate) fn queue(&self, stream: &mut CudaStream) -> Result<()> {
-        let input = Input::of(self.operator, self.x)?;
         for (number, weights) in self.weights.chunks(MOST_GROUPS).enumerate() {
-            stream.launch(self.launch(&input, number * MOST_GROUPS, weights)?)?;
+            stream.launch(self.launch(number * MOST_GROUPS, weights)?)?;
         }
         Ok(())
     }
 
-    fn launch(&self, input: &Input<'_>, first: usize, weights: &[CudaPacked]) -> Result<Launch> {
-        // Of one spec, so of one layout.
-        let (spec, layout) = (weights[0].as_ref(), weights[0].layout());
-        let form = Form::of(self.operator, spec, layout, None)?;
-        let to = Rows::of(self.out);
-        let own_scales = self.own_scales && spec.activations.is_per_tensor();
-        let launch = Launch::new(self.operator, &SOURCE, "grouped_dot")
+    fn launch(&self, first: usize, weights: &[CudaPacked]) -> Result<Launch> {
+        // All of one spec, so of one layout: the call is told of the first.
+        let after = Epilogue { bias: self.bias, ..Epilogue::default() };
+        let call = Call::new(self.operator, self.x, &weights[0], &after, self.out)?;
+        let (spec, layout) = (call.spec(), call.packed.layout());
+        let launch = start(self.operator).structure(|launch| {
+            let launch = weights.iter().fold(launch, |l, packed| l.bytes("weights", packed.buffer(), 0));
+            (weights.len()..MOST_GROUPS).fold(launch, |launch, _| launch.bits(0))
+        });
+        let launch = dot::operands(launch, &call)?
             .structure(|launch| {
-                let launch = weights.iter().fold(launch, |l, packed| l.bytes("weights", packed.buffer(), 0));
-                (weights.len()..MOST_GROUPS).fold(launch, |launch, _| launch.bits(0))
+                launch
+                    .size("scales", layout.scales)
+                    .size("offsets", layout.offsets.unwrap_or(0))
+                    .size("kept", layout.kept.unwrap_or(0))
+                    .size("outliers", layout.outliers.unwrap_or(0))
             })
-            .tensor("x", input.x)
-            .maybe("scales", input.scales)
-            .maybe("zero_points", input.zero_points)
-            .maybe("outliers", input.outliers)
             .maybe("weights", self.factors)
-            .maybe("bias", self.bias)
-            .tensor("out", self.out)
-            .size("x's stride", stride(input.x))
-            .size("weights' stride", form.w_stride)
-            .size("scales' stride", input.scales_stride(spec))
-            .size("outliers' stride", input.outliers.map_or(0, stride))
             .size("weights' stride", self.factors.map_or(0, stride))
-            .size("out's stride", to.outer_stride)
-            .size("scales", if layout.groups > 0 { layout.scales } else { 0 })
-            .size("offsets", layout.offsets.unwrap_or(0))
-            .size("kept", layout.kept.unwrap_or(0))
-            .size("outliers", layout.outliers.unwrap_or(0));
-        let launch = form
-            .parameters(launch)
             .count("first group", first)
             .count("groups", weights.len())
             .int(self.gathered.into())
-            .int(own_scales.into());
-        Ok(self.rows.parameters(launch).grid([to.outer, spec.out_features.div_ceil(RESULTS), 1]))
+            .int((self.own_scales && spec.activations.is_per_tensor()).into());
+        let grid = [call.rows(), spec.out_features.div_ceil(RESULTS), 1];
+        Ok(self.rows.parameters(launch).grid(grid))
     }
 }

@@ -1,7 +1,10 @@
 //! Low-rank adapters: for each adapter that a step has, two products of its rows, the second added to the output. A row's bits
 //! do not depend on the other rows.
 
-use super::layer::{Only, floats};
+use super::{
+    call::{Call, Only},
+    dot,
+};
 use crate::{device::Cuda, room, stream::CudaStream};
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
@@ -101,10 +104,12 @@ impl Lora for Cuda {
             let only = |scale| Only { adapters: &plan.table, adapter: index, scale };
             let hidden = room.narrow(0, 0..plan.rows)?.narrow(1, 0..down.as_ref().out_features)?;
             let (x, epilogue) = (Activations::Float(x), Epilogue::default());
-            floats(stream, &LinearArgs { x, weights: down, epilogue, out: &hidden }, only(1.0))?;
+            let args = LinearArgs { x, weights: down, epilogue, out: &hidden };
+            dot::run(stream, &Call::of(&args)?.only(only(1.0)))?;
             let (x, epilogue) =
                 (Activations::Float(&hidden), Epilogue { residual: Some(out), ..Epilogue::default() });
-            floats(stream, &LinearArgs { x, weights: up, epilogue, out }, only(scale))?;
+            let args = LinearArgs { x, weights: up, epilogue, out };
+            dot::run(stream, &Call::of(&args)?.only(only(scale)))?;
         }
         Ok(())
     }

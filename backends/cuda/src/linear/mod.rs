@@ -1,11 +1,22 @@
-//! Linear layers.
+//! Linear layers: integers and floats by the tensor cores, all other forms by dot products.
 
-mod form;
+#[cfg(all(test, feature = "interpreter"))]
+mod bits_tests;
+mod call;
+mod dot;
+#[cfg(all(test, feature = "interpreter"))]
+mod fault_tests;
+mod float;
+mod group_wise;
 mod groups;
-pub mod int8;
+mod int8;
 mod layer;
 mod lora;
 mod packed;
+mod steps;
+#[cfg(all(test, feature = "interpreter"))]
+mod testing;
+mod tile;
 
 pub(crate) use groups::{Groups, RowGroups};
 pub use lora::CudaLoraPlan;
@@ -15,7 +26,6 @@ use crate::compile::Program;
 
 /// Every program of the family.
 pub(crate) fn programs() -> Vec<Program> {
-    let mut programs = int8::programs();
-    programs.push(layer::program());
-    programs
+    [int8::programs(), group_wise::programs(), float::programs(), vec![dot::program(), groups::program()]]
+        .concat()
 }

@@ -4,11 +4,13 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | weights | a channel's floats, INT8, or two INT4 a byte (the first in its low half, of symmetric groups 8 more) |
+//! | weights | a channel's floats, INT8, or INT4 in 16 bytes for each 32 of K: byte `i` has the `i`-th in its low half and that
+//! 16 further in its high half (of symmetric groups 8 more) |
 //! | scales | F32 `[channels, groups]` |
 //! | offsets | zero points, I32, or minima, F32, `[channels, groups]` |
+//! | sums | I32 `[channels]`: `Σ (q - zero point)`, where activations have zero points |
 //! | outliers | F32 `[channels, columns]` |
-//! | kept | a byte for each of K, 0 for outlier columns |
+//! | kept | a byte for each of K, 0 for outlier columns, to a multiple of 32 |
 
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ use crate::{device::Cuda, memory::CudaBuffer, stream::CudaStream};
 
 /// Parts begin at multiples of this, and channels' weights do.
 const ALIGNMENT: usize = 16;
+/// INT4 of K that are packed together, as products of the tensor cores take them.
+const NIBBLES: usize = 32;
 
 /// Packed weights: a counted handle. One layout serves every number of rows.
 #[derive(Clone, Debug)]
@@ -60,6 +64,7 @@ pub(super) struct Layout {
     pub(super) groups: usize,
     pub(super) scales: usize,
     pub(super) offsets: Option<usize>,
+    pub(super) sums: Option<usize>,
     pub(super) outliers: Option<usize>,
     pub(super) kept: Option<usize>,
     len: usize,
@@ -71,7 +76,7 @@ impl Layout {
         let (k, channels) = (spec.in_features, spec.weight_rows());
         let bytes = match spec.weights.float_type() {
             Some(dtype) => k.checked_mul(dtype.size())?,
-            None if spec.weights.is_int4() => k.div_ceil(2),
+            None if spec.weights.is_int4() => k.div_ceil(NIBBLES) * NIBBLES / 2,
             None => k,
         };
         let stride = bytes.checked_next_multiple_of(ALIGNMENT)?;
@@ -86,17 +91,18 @@ impl Layout {
         let scales = part(words(groups))?;
         let symmetric = spec.weights.offset() == GroupOffset::Symmetric;
         let offsets = if symmetric { None } else { Some(part(words(groups))?) };
+        let sums = if spec.activations.has_zero_points() { Some(part(words(1))?) } else { None };
         let outliers = match spec.outliers {
             Some(outliers) => Some(part(words(outliers.columns))?),
             None => None,
         };
         let kept = if spec.outliers.is_some() && spec.weights.offset() == GroupOffset::Min {
-            Some(part(Some(k))?)
+            Some(part(Some(k.checked_next_multiple_of(NIBBLES)?))?)
         } else {
             None
         };
         i64::try_from(len).ok()?;
-        Some(Layout { stride, groups, scales, offsets, outliers, kept, len })
+        Some(Layout { stride, groups, scales, offsets, sums, outliers, kept, len })
     }
 
     fn checked(spec: &LinearSpec) -> Result<Self> {
@@ -107,7 +113,7 @@ impl Layout {
 
 /// What saved weights begin with: the layout's name and version, and the spec they were packed for.
 fn header(spec: &LinearSpec) -> String {
-    format!("halite-cuda linear rows v1 {spec:?}\n")
+    format!("halite-cuda linear rows v2 {spec:?}\n")
 }
 
 pub(super) fn pack(
@@ -191,6 +197,7 @@ fn fill_integers(
     let more = if spec.weights.offset() == GroupOffset::Symmetric { 8 } else { 0 };
     let mut q = vec![0i8; k];
     for channel in 0..spec.weight_rows() {
+        let mut sum = 0i32;
         for group in 0..layout.groups {
             let start = group * size;
             let Some(factors) = weights.read_group(k, channel, group, &mut q[start..]) else {
@@ -207,6 +214,9 @@ fn fill_integers(
             for &column in columns.iter().filter(|&&column| (start..end).contains(&(column as usize))) {
                 q[column as usize] = factors.zero_point;
             }
+            // Where it counts it stays in i32: `LinearSpec::check` bounds in_features.
+            let integers = q[start..end].iter().map(|&q| i32::from(q) - i32::from(factors.zero_point));
+            sum = integers.fold(sum, i32::wrapping_add);
             let mut word = |part: usize, bits: u32| {
                 let at = part + 4 * (channel * layout.groups + group);
                 to[at..][..4].copy_from_slice(&bits.to_le_bytes());
@@ -218,11 +228,16 @@ fn fill_integers(
                 word(offsets, if minima { factors.min.to_bits() } else { zero_point });
             }
         }
+        if let Some(sums) = layout.sums {
+            to[sums + 4 * channel..][..4].copy_from_slice(&sum.to_le_bytes());
+        }
         let row = &mut to[channel * layout.stride..][..layout.stride];
         if spec.weights.is_int4() {
-            for (byte, pair) in row.iter_mut().zip(q.chunks(2)) {
-                let code = |place: usize| pair.get(place).map_or(0, |&q| (q + more) as u8 & 15);
-                *byte = code(0) | code(1) << 4;
+            for (bytes, q) in row.chunks_mut(NIBBLES / 2).zip(q.chunks(NIBBLES)) {
+                let code = |place: usize| q.get(place).map_or(0, |&q| (q + more) as u8 & 15);
+                for (place, byte) in bytes.iter_mut().enumerate() {
+                    *byte = code(place) | code(place + NIBBLES / 2) << 4;
+                }
             }
         } else {
             row[..k].copy_from_slice(bytemuck::cast_slice(&q));
@@ -237,16 +252,30 @@ mod tests {
     use halite_kernels::linear::{GroupOffsets, WeightFormat};
 
     #[test]
-    fn codes_of_four_bits_lie_in_pairs_and_scales_follow() {
+    fn codes_of_four_bits_lie_in_halves_of_32_and_scales_follow() {
         let format = WeightFormat::Int4PerGroup { group_size: 16, offset: GroupOffset::Symmetric };
         let spec = LinearSpec::float(33, 1, format);
-        let q: Vec<i8> = (0..33).map(|k| (k % 16) as i8 - 8).collect();
+        let q: Vec<i8> = (0..33).map(|k| (k % 15) as i8 - 8).collect();
         let offsets = GroupOffsets::Symmetric;
         let weights = HostWeights::Int4PerGroup { q: &q, scales: &[1.0, 2.0, 4.0], offsets, group_size: 16 };
         let layout = Layout::of(&spec).unwrap();
         let bytes = fill(&spec, layout, &weights).unwrap();
-        assert_eq!((bytes[1], bytes[16], layout.stride, layout.scales), (0x32, 0, 32, 32));
+        assert_eq!((bytes[0], bytes[1], bytes[15], bytes[16]), (0x10, 0x21, 0x10, 2));
+        assert_eq!((layout.stride, layout.scales), (32, 32));
         assert_eq!(bytes[32..44], [1f32, 2.0, 4.0].map(f32::to_le_bytes).concat());
+    }
+
+    #[test]
+    fn sums_of_channels_are_less_their_zero_points() {
+        let activations = halite_kernels::linear::ActivationFormat::AsymmetricPerToken(halite_hal::DType::U8);
+        let spec = LinearSpec::w8a8(3, 2)
+            .with_weights(WeightFormat::Int8PerChannelAsymmetric)
+            .with_activation_format(activations);
+        let (q, scales, zero_points) = ([1, 2, -128, 5, 5, 5], &[1.0, 1.0], &[-3, 5]);
+        let weights = HostWeights::Int8PerChannelAsymmetric { q: &q, scales, zero_points };
+        let layout = Layout::of(&spec).unwrap();
+        let bytes = fill(&spec, layout, &weights).unwrap();
+        assert_eq!(bytes[layout.sums.unwrap()..][..8], [-116i32, 0].map(i32::to_le_bytes).concat());
     }
 
     #[test]
