@@ -41,7 +41,7 @@ struct ExpertRow {
         if (rows.factors != nullptr) factor = rows.factors[slot / top_k * rows.factors_stride + slot % top_k];
     }
 
-    template <i32 LANES> DEVICE void open(i64, i64, i32) {}
+    DEVICE void open(i64, i64, const Team&) {}
 
     DEVICE f32 at(i64 c) const { return element(from.x, start + c, from.type); }
 
@@ -89,13 +89,9 @@ struct ExpertRow {
     {x,        x_factors,  x_stride,         factors_stride, type,        gathered, gated, is_rounded,                       \
      {function, interleaved, alpha, limit}, GROUPS_ARGUMENTS, kept_columns, kept_count}
 
-// The number of a team of LANES, which is that of its row.
-template <i32 LANES> DEVICE i64 row_of_team() {
-    return LANES == BLOCK ? blockIdx.x : blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
-}
-
-template <i32 LANES> DEVICE void quantize_row(const ExpertRows& from, Integers<f32> integers, void* kept, i64 kept_stride) {
-    const i64 number = row_of_team<LANES>();
+DEVICE void quantize_row(const ExpertRows& from, Integers<f32> integers, void* kept, i64 kept_stride, i32 lanes) {
+    const Team team = Team::of(lanes);
+    const i64 number = team.number();
     const i32 expert = number < integers.rows ? from.groups.group_of(number) : -1;
     // A team as a whole.
     if (expert < 0) return;
@@ -104,11 +100,11 @@ template <i32 LANES> DEVICE void quantize_row(const ExpertRows& from, Integers<f
         integers.scales += expert;
         if (integers.zeros) integers.zeros += expert;
     }
-    for (i32 which = threadIdx.x % LANES; which < from.kept_count; which += LANES) {
+    for (i32 which = team.lane; which < from.kept_count; which += team.lanes) {
         const i64 c = row.kept[which];
         put(kept, number * kept_stride + which, c >= 0 && c < integers.columns ? row.value(c) : 0.0f, from.type);
     }
-    integers.run<LANES>(row);
+    integers.run(row, lanes);
 }
 
 // To integers. Scales that are given are the experts'.
@@ -116,11 +112,7 @@ KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     experts_quantize(ROWS_PARAMETERS, void* values, i64 values_stride, QUANTIZE_PARAMETERS(f32)) {
     const ExpertRows from = ROWS_ARGUMENTS;
     const Integers<f32> integers = QUANTIZE_ARGUMENTS;
-    if (lanes == BLOCK) {
-        quantize_row<BLOCK>(from, integers, values, values_stride);
-    } else {
-        quantize_row<32>(from, integers, values, values_stride);
-    }
+    quantize_row(from, integers, values, values_stride, lanes);
 }
 
 // One scale of all rows of each expert, a block an expert.
@@ -135,7 +127,7 @@ KERNEL void __launch_bounds__(BLOCK, BLOCKS)
     for (i64 number = first + threadIdx.x / 32; number < last; number += BLOCK / 32) {
         if (!is_sorted && from.groups.group_of(number) != expert) continue;
         const ExpertRow row(from, number, expert, columns);
-        const Range range = range_of<32>(row, Prepare{nullptr, nullptr, 0}, 0, columns, threadIdx.x % 32);
+        const Range range = range_of(row, Prepare{nullptr, nullptr, 0}, 0, columns, Team::of(32));
         all = {Most{}(all.below, range.below), Most{}(all.above, range.above)};
     }
     all = {join_team<BLOCK>(all.below, Most{}), join_team<BLOCK>(all.above, Most{})};
