@@ -62,7 +62,8 @@ fn caches_are_flushed_where_that_is_asked() {
         assert!(report["decode_tokens_per_s"].as_f64().unwrap() > 0.0, "{report}");
     }
     let everything = usize::MAX.to_string();
-    place.halite(&["bench", "model", &model, "--flush", &everything]).failure(&["--flush", "no memory"]);
+    let bench = [&["bench", "model", &model, "--flush", &everything][..], &CASE].concat();
+    place.halite(&bench).failure(&["--flush", "no memory"]);
 }
 
 #[test]

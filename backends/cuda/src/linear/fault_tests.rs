@@ -17,8 +17,14 @@ fn changed(from: &str, to: &str) -> &'static Source {
     Box::leak(Box::new(Source::new("test/int8.cu", text.leak())))
 }
 
-/// What a source gives, and what it should. None without NVRTC.
-fn run(source: &'static Source) -> Result<Option<(Result<Vec<u8>>, Vec<u8>)>> {
+/// What a source gives, and what it should.
+struct Ran {
+    got: Result<Vec<u8>>,
+    expected: Vec<u8>,
+}
+
+/// None without NVRTC.
+fn run(source: &'static Source) -> Result<Option<Ran>> {
     // A device of its own: a fault loses it.
     let Some(cuda) = testing::cuda("faults in the source of INT8 products") else { return Ok(None) };
     let mut stream = cuda.stream()?;
@@ -26,12 +32,12 @@ fn run(source: &'static Source) -> Result<Option<(Result<Vec<u8>>, Vec<u8>)>> {
     let layer = Layer::new(&cuda, &mut stream, &LinearSpec::w8a8(496, 64), 40)?;
     let expected = layer.run(&mut stream, dot::run)?;
     let got = layer.run(&mut stream, |stream, call| stream.launch(int8::launch(source, call)?));
-    Ok(Some((got, expected)))
+    Ok(Some(Ran { got, expected }))
 }
 
 /// The interpreter tells the change: the kernel, the place, and `what`.
 fn assert_told(from: &str, to: &str, what: &str) -> Result<()> {
-    let Some((got, _)) = run(changed(from, to))? else { return Ok(()) };
+    let Some(Ran { got, .. }) = run(changed(from, to))? else { return Ok(()) };
     let report = got.map_or_else(|error| error.to_string(), |_| "nothing".to_owned());
     for part in ["kernel `linear_int8`", "block (", "lane ", "line ", what] {
         assert!(report.contains(part), "{part}: {report}");
@@ -41,7 +47,7 @@ fn assert_told(from: &str, to: &str, what: &str) -> Result<()> {
 
 #[test]
 fn the_source_itself_is_right() -> Result<()> {
-    let Some((got, expected)) = run(changed("// ---- The way out.", ""))? else { return Ok(()) };
+    let Some(Ran { got, expected }) = run(changed("// ---- The way out.", ""))? else { return Ok(()) };
     assert!(got? == expected);
     Ok(())
 }
@@ -75,7 +81,7 @@ fn wrong_fragments_are_wrong_numbers() -> Result<()> {
         ("multiply(sums[i][j + 1], a[i], b[2], b[3]);", "multiply(sums[i][j + 1], a[i], b[1], b[3]);"),
         ("2 * step + warp.lane / 16));", "2 * step + 1 - warp.lane / 16));"),
     ] {
-        let Some((got, expected)) = run(changed(from, to))? else { return Ok(()) };
+        let Some(Ran { got, expected }) = run(changed(from, to))? else { return Ok(()) };
         assert!(got? != expected, "{to}");
     }
     Ok(())
