@@ -1,4 +1,4 @@
-// Rows of groups: which group a row belongs to, and where it came from. `RowGroups` in grouped.rs.
+// Rows of groups: which group a row belongs to, and where it came from. `RowGroups` in linear/groups.rs.
 #pragma once
 #include "team.cuh"
 

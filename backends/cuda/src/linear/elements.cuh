@@ -1,4 +1,4 @@
-// Elements of the family's tensors, whose types are told at run time, as `format.rs` numbers them.
+// Elements of the family's tensors, whose types are told at run time, as `call.rs` numbers them.
 #pragma once
 #include "prelude.cuh"
 

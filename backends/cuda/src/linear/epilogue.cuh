@@ -9,7 +9,7 @@
 
 constexpr i32 NO_FUNCTION = -1;
 
-// A kernel's parameter: `epilogue.rs` has the same fields in the same order.
+// A kernel's parameter: `call.rs` passes the same fields in the same order.
 struct Epilogue {
     // Of channels and rows; null where nothing is multiplied with.
     const f32 *w_scales, *x_scales;
