@@ -49,7 +49,8 @@ impl WeightsFormat {
     /// The format whose weights the output layer (the vocabulary projection) has.
     ///
     /// With W4A8 it is W8A8, whole. With W8A8 its weights are INT8 but its activations stay F32: their rounding goes straight into
-    /// the logits, and costs more accuracy than any other layer's. docs/numerics.md has the figures.
+    /// the logits, and costs more accuracy than any other layer's. docs/numerics.md has the figures. A checkpoint whose layers are
+    /// W8A8 already keeps its output layer as BF16.
     pub fn output_layer(self) -> Self {
         match self {
             Self::W8a8 | Self::W4a8 => Self::W8a8,

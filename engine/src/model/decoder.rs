@@ -68,8 +68,8 @@ impl<B: Backend> Decoder<B> {
         let cache = device.kv_cache(&capacity.kv, capacity.kv_blocks)?;
         let plans = Plans::new(&device, &cache, &config, &capacity, format)?;
         let buffers = Buffers::new(&device, &config, format, max_tokens)?;
-        let output =
-            OutputBuffers::new(&device, &config, MatrixFormat::of_output(format), capacity.max_output_rows)?;
+        let output_format = config.output_format(format);
+        let output = OutputBuffers::new(&device, &config, output_format, capacity.max_output_rows)?;
         let source = Source { file, config: &config, format, cache: options.weights_cache.as_ref() };
         let weights = Weights::load(&device, &mut stream, source, progress)?;
 

@@ -82,7 +82,7 @@ impl<B: Backend> Loader<'_, B> {
     fn weights(&mut self) -> Result<Weights<B>> {
         let Source { file, config, format, .. } = self.source;
         let embedding = self.table(MatrixFormat::of(config.table_format(format)))?;
-        let output_format = MatrixFormat::of_output(format);
+        let output_format = config.output_format(format);
         let output_spec = output_format.spec(config.hidden, config.vocabulary);
         let output = if config.tied {
             // The table again, in the output layer's format. Its progress was counted above.

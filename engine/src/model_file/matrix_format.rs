@@ -70,6 +70,16 @@ impl ModelConfig {
             _ => MatrixFormat::of(weights),
         }
     }
+
+    /// The format of the output layer's matrix: [`WeightsFormat::output_layer`] says why. A checkpoint that has its layers in
+    /// INT8 says itself which it left as floats.
+    pub(crate) fn output_format(&self, weights: WeightsFormat) -> MatrixFormat {
+        match weights {
+            WeightsFormat::W8a8 if self.stored_w8a8 => MatrixFormat::Bf16,
+            WeightsFormat::W8a8 => MatrixFormat::Int8ForFloats,
+            other => MatrixFormat::of(other.output_layer()),
+        }
+    }
 }
 
 impl MatrixFormat {
@@ -80,14 +90,6 @@ impl MatrixFormat {
             WeightsFormat::W4a8 => Self::Int4,
             WeightsFormat::Bf16 => Self::Bf16,
             WeightsFormat::F32 => Self::F32,
-        }
-    }
-
-    /// The format that the output layer takes: [`WeightsFormat::output_layer`] says why.
-    pub(crate) fn of_output(weights: WeightsFormat) -> Self {
-        match weights {
-            WeightsFormat::W8a8 => Self::Int8ForFloats,
-            other => Self::of(other.output_layer()),
         }
     }
 

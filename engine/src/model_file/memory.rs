@@ -28,7 +28,7 @@ impl ModelConfig {
         let kv = KvSpec::new(self.layers, self.kv_heads, self.head_dim).with_block_size(1).with_format(kv);
         MemoryNeeded {
             weights: of_table(MatrixFormat::of(self.table_format(weights)))
-                + of_table(MatrixFormat::of_output(weights))
+                + of_table(self.output_format(weights))
                 + self.matrices(weights)
                 + (routers + vectors) * 4,
             kv_per_token: kv.block_bytes().unwrap_or(u64::MAX),

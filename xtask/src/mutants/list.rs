@@ -200,8 +200,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     wrong("embedding/l2_normalize.rs", "> 2f32.powi(40)", "> 2f32.powi(60)", "embedding::l2_normalize"),
     wrong(
         "collectives/mod.rs",
-        "check_apart(&tensors)",
-        "check_apart(&tensors[..0])",
+        "check_together(brought.iter().flatten()",
+        "check_together(brought.iter().take(1).flatten()",
         "collectives::mismatch",
     ),
     wrong("collectives/reduce.rs", "next > so_far || next.is_nan()", "next > so_far", "collectives::reduce"),
