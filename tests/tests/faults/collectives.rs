@@ -55,7 +55,9 @@ impl Exact {
         let round = table.rounds.len();
         table.waiting[end.rank] = Some(supported.map(|()| (call.clone(), x.clone(), out.clone())));
         if table.lost.is_none() && table.waiting.iter().all(Option::is_some) {
-            let brought: Result<Vec<Brought>> = table.waiting.iter_mut().filter_map(Option::take).collect();
+            // All of it first: collecting results stops at an error, and what it left would be there in the next round.
+            let brought: Vec<Result<Brought>> = table.waiting.iter_mut().filter_map(Option::take).collect();
+            let brought: Result<Vec<Brought>> = brought.into_iter().collect();
             let done = brought.and_then(|brought| self.compute(&brought));
             table.rounds.push(done);
             end.table.1.notify_all();
