@@ -16,6 +16,7 @@ mod installed;
 mod mutants;
 mod package;
 mod peers;
+mod public_items;
 mod requirements;
 mod runner;
 mod rust_version;
@@ -97,6 +98,9 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = public_items::stand_in() {
+        return code;
+    }
     match run(Arguments::parse().task) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

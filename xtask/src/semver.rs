@@ -6,7 +6,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::built::CARGO_SEMVER_CHECKS;
 use crate::command::Invocation;
-use crate::workspace::Workspace;
+use crate::public_items;
+use crate::runner::every;
+use crate::workspace::{Workspace, text};
 
 /// The version of every crate of the workspace, this one's too.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -18,15 +20,23 @@ const LIBRARIES: &[&str] =
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let root = workspace.root();
     let file = root.join("xtask").join("semver-baseline");
-    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let baseline = found(root, commit(&text)?)?;
+    let named = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let baseline = found(root, commit(&named)?)?;
     let manifest = Invocation::new("git", &["show", &format!("{baseline}:Cargo.toml")], "install git");
     if let Some(note) = allowed(version(&String::from_utf8(manifest.capture(root)?)?), VERSION) {
         eprintln!("    {note}");
     }
-    let mut arguments = vec!["semver-checks", "check-release", "--baseline-rev", baseline];
-    arguments.extend(LIBRARIES.iter().flat_map(|library| ["--package", *library]));
-    CARGO_SEMVER_CHECKS.command(workspace, &arguments).run(root).context(
+    let now = public_items::write(workspace, root, "now")?;
+    let before = public_items::write(workspace, &public_items::checkout(workspace, baseline)?, "baseline")?;
+    every(LIBRARIES.iter().map(|library| {
+        let file = library.replace('-', "_") + ".json";
+        let (now, before) = (now.join(&file), before.join(&file));
+        let files = ["--current-rustdoc", text(&now)?, "--baseline-rustdoc", text(&before)?];
+        CARGO_SEMVER_CHECKS
+            .command(workspace, &[&["semver-checks", "check-release"], &files[..]].concat())
+            .run(root)
+    }))
+    .context(
         "a public item changed in a way that needs a new version: take the change back, or raise the version in \
          Cargo.toml (CONTRIBUTING.md, \"Versions\")",
     )
