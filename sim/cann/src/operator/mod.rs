@@ -1,0 +1,30 @@
+//! The operators: libopapi's part. A file for each; phase one checks and plans, phase two is the same for all.
+
+mod broadcast;
+mod call;
+
+pub(crate) mod add;
+pub(crate) mod cast;
+pub(crate) mod dynamic_quant;
+pub(crate) mod inplace_copy;
+pub(crate) mod mul;
+pub(crate) mod quant_matmul;
+pub(crate) mod rms_norm;
+pub(crate) mod scatter_pa_kv_cache;
+pub(crate) mod swi_glu;
+
+/// Phase two of an operator: a C function of its name.
+macro_rules! phase_two {
+    ($name:ident) => {
+        #[unsafe(no_mangle)]
+        pub(crate) extern "C" fn $name(
+            workspace: usize,
+            size: u64,
+            executor: $crate::handle::Handle,
+            stream: $crate::handle::Handle,
+        ) -> i32 {
+            $crate::descriptor::executor::run(stringify!($name), workspace, size, executor, stream)
+        }
+    };
+}
+pub(crate) use phase_two;
