@@ -96,6 +96,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
 // Descriptors: libnnopbase.so.
 typedef struct aclTensor aclTensor;
+typedef struct aclScalar aclScalar;
 typedef struct aclIntArray aclIntArray;
 typedef struct aclOpExecutor aclOpExecutor;
 typedef int32_t aclnnStatus;
@@ -104,13 +105,18 @@ aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDat
                            int64_t offset, aclFormat format, const int64_t *storageDims, uint64_t storageDimsNum,
                            void *tensorData);
 aclnnStatus aclDestroyTensor(const aclTensor *tensor);
+aclScalar *aclCreateScalar(void *value, aclDataType dataType);
+aclnnStatus aclDestroyScalar(const aclScalar *scalar);
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor *executor);
 
 // Operators, in two phases: the first plans and tells the workspace, the second queues. libopapi.so and its parts.
-aclnnStatus aclnnAddRmsNormGetWorkspaceSize(const aclTensor *x1, const aclTensor *x2, const aclTensor *gamma, double epsilon,
-                                            const aclTensor *yOut, const aclTensor *rstdOut, const aclTensor *xOut,
-                                            uint64_t *workspaceSize, aclOpExecutor **executor);
-aclnnStatus aclnnAddRmsNorm(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+aclnnStatus aclnnAddGetWorkspaceSize(const aclTensor *self, const aclTensor *other, const aclScalar *alpha, aclTensor *out,
+                                     uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnAdd(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+aclnnStatus aclnnMulGetWorkspaceSize(const aclTensor *self, const aclTensor *other, aclTensor *out, uint64_t *workspaceSize,
+                                     aclOpExecutor **executor);
+aclnnStatus aclnnMul(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 aclnnStatus aclnnCastGetWorkspaceSize(const aclTensor *self, const aclDataType dtype, aclTensor *out, uint64_t *workspaceSize,
                                       aclOpExecutor **executor);

@@ -63,7 +63,7 @@ impl Embedding for Ascend {
         _max_sequences: usize,
         _max_tokens: usize,
     ) -> Result<AscendPoolingPlan> {
-        refused("pooling", spec)
+        refused("pool", spec)
     }
 
     fn pooling_update(

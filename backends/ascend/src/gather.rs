@@ -32,6 +32,9 @@ impl Gather {
     pub(crate) fn dense(&self, bytes: &[u8]) -> Vec<u8> {
         // The innermost dimension has no gaps.
         let row = self.dims[MAX_RANK - 1] * self.size;
+        if row == 0 {
+            return Vec::new();
+        }
         let outer = &self.dims[..MAX_RANK - 1];
         let rows: usize = outer.iter().product();
         let mut dense = Vec::with_capacity(rows * row);

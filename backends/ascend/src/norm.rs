@@ -1,4 +1,4 @@
-//! RMS norms of F32 rows, by CANN's RmsNorm, and AddRmsNorm where there is a residual.
+//! RMS norms of F32 rows, by CANN's RmsNorm, and Add where there is a residual.
 
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
@@ -22,7 +22,7 @@ impl Norm for Ascend {
             return Support::No(format!("{spec:?}: only RMS norms of F32 rows with weights as they are"));
         }
         // A residual is no part of the specification, so what adds it has to be there.
-        by(self, &[Operator::RmsNorm, Operator::AddRmsNorm])
+        by(self, &[Operator::RmsNorm, Operator::Add])
     }
 
     fn norm_quantize_supports(&self, _: &NormSpec, _: &QuantizeSpec) -> Support {
@@ -42,110 +42,83 @@ impl Norm for Ascend {
         if out.shape().elements() == 0 {
             return Ok(());
         }
-        let rows = Rows { weight: args.weight, eps: f64::from(args.spec.eps) };
+        // What rows are multiplied by is a result that nobody asked for, and what a residual is added to one in between:
+        // CANN's document does not say that an output may be read as well.
+        let (dims, each) = (out.dims(), one_each(out.dims()));
+        let mut room = Room::new(stream.aside(bytes(DType::F32, dims) + bytes(DType::F32, &each))?);
+        let between = room.tensor("norm", DType::F32, dims)?;
+        let rows = Rows {
+            weight: args.weight,
+            eps: f64::from(args.spec.eps),
+            factors: room.tensor("norm", DType::F32, &each)?,
+        };
         match &args.residual {
-            None => rows
-                .each(stream, &[args.x, out], |stream, t, weight, eps| norm(stream, t[0], weight, eps, t[1])),
+            None => rows.norm(stream, args.x, out),
             Some(NormResidual::Before { residual, sum }) => {
-                let tensors = [args.x, residual, out, sum];
-                rows.each(stream, &tensors, |stream, t, weight, eps| {
-                    add_norm(stream, [t[0], t[1]], weight, eps, t[2], t[3])
-                })
+                add(stream, args.x, residual, sum)?;
+                rows.norm(stream, sum, out)
             }
             Some(NormResidual::After { residual }) => {
-                rows.each(stream, &[args.x, residual, out], |stream, t, weight, eps| {
-                    norm_add(stream, t[0], t[1], weight, eps, t[2])
-                })
+                rows.norm(stream, args.x, &between)?;
+                add(stream, &between, residual, out)
             }
             Some(other) => Err(unsupported("norm", "this form of residual", other)),
         }
     }
 }
 
-/// What rows are multiplied by, and what is added to their mean squares.
-struct Rows<'a> {
-    weight: Option<&'a Tensor<Ascend>>,
-    eps: f64,
+fn add(
+    stream: &mut AscendStream,
+    x: &Tensor<Ascend>,
+    residual: &Tensor<Ascend>,
+    out: &Tensor<Ascend>,
+) -> Result<()> {
+    let tensors = [("x", x), ("residual", residual), ("out", out)];
+    stream.run("norm", &tensors, |cann| cann.add(x, residual, out))
 }
 
-impl Rows<'_> {
-    /// All rows of tensors of one shape at once, or those of one head after the other where each has weights of its own.
-    fn each(
-        &self,
-        stream: &mut AscendStream,
-        tensors: &[&Tensor<Ascend>],
-        call: impl Fn(&mut AscendStream, &[&Tensor<Ascend>], &Tensor<Ascend>, f64) -> Result<()>,
-    ) -> Result<()> {
-        let columns = tensors[0].dims().last().copied().unwrap_or(0);
-        let Some(weight) = self.weight else {
-            let ones = stream.ones(columns)?;
-            return call(stream, tensors, &ones, self.eps);
-        };
-        if weight.dims().len() == 1 {
-            return call(stream, tensors, weight, self.eps);
-        }
-        (0..weight.dims()[0]).try_for_each(|head| {
-            let own = weight.narrow(0, head..head + 1)?.reshape(&[columns])?;
-            let heads: Vec<_> =
-                tensors.iter().map(|tensor| tensor.narrow(1, head..head + 1)).collect::<Result<_>>()?;
-            call(stream, &heads.iter().collect::<Vec<_>>(), &own, self.eps)
-        })
-    }
-}
-
-/// One number for each row of `x`.
-fn one_each(x: &Tensor<Ascend>) -> Vec<usize> {
-    let mut dims = x.dims().to_vec();
+/// One number for each row.
+fn one_each(dims: &[usize]) -> Vec<usize> {
+    let mut dims = dims.to_vec();
     dims.pop();
     dims.push(1);
     dims
 }
 
-fn norm(
-    stream: &mut AscendStream,
-    x: &Tensor<Ascend>,
-    weight: &Tensor<Ascend>,
+struct Rows<'a> {
+    weight: Option<&'a Tensor<Ascend>>,
     eps: f64,
-    out: &Tensor<Ascend>,
-) -> Result<()> {
-    let each = one_each(x);
-    let rstd = Room::new(stream.aside(bytes(DType::F32, &each))?).tensor("norm", DType::F32, &each)?;
-    let tensors = [("x", x), ("weight", weight), ("out", out)];
-    stream.run("norm", &tensors, |cann| cann.rms_norm(x, weight, eps, out, &rstd))
+    /// Room for one number a row.
+    factors: Tensor<Ascend>,
 }
 
-fn add_norm(
-    stream: &mut AscendStream,
-    x: [&Tensor<Ascend>; 2],
-    weight: &Tensor<Ascend>,
-    eps: f64,
-    out: &Tensor<Ascend>,
-    sum: &Tensor<Ascend>,
-) -> Result<()> {
-    let each = one_each(x[0]);
-    let rstd = Room::new(stream.aside(bytes(DType::F32, &each))?).tensor("norm", DType::F32, &each)?;
-    let tensors = [("x", x[0]), ("residual", x[1]), ("weight", weight), ("out", out), ("sum", sum)];
-    stream.run("norm", &tensors, |cann| cann.add_rms_norm(x, weight, eps, [out, &rstd, sum]))
-}
+impl Rows<'_> {
+    /// All rows at once, or those of one head after the other where each has weights of its own.
+    fn norm(&self, stream: &mut AscendStream, x: &Tensor<Ascend>, out: &Tensor<Ascend>) -> Result<()> {
+        let columns = x.dims().last().copied().unwrap_or(0);
+        let Some(weight) = self.weight else {
+            let ones = stream.ones(columns)?;
+            return self.by(stream, &ones, x, out);
+        };
+        if weight.dims().len() == 1 {
+            return self.by(stream, weight, x, out);
+        }
+        (0..weight.dims()[0]).try_for_each(|head| {
+            let own = weight.narrow(0, head..head + 1)?.reshape(&[columns])?;
+            self.by(stream, &own, &x.narrow(1, head..head + 1)?, &out.narrow(1, head..head + 1)?)
+        })
+    }
 
-/// CANN has no norm with an addition behind it: the sum that AddRmsNorm makes of the norm and the residual is the result,
-/// and the norm that it makes of that is nobody's.
-fn norm_add(
-    stream: &mut AscendStream,
-    x: &Tensor<Ascend>,
-    residual: &Tensor<Ascend>,
-    weight: &Tensor<Ascend>,
-    eps: f64,
-    out: &Tensor<Ascend>,
-) -> Result<()> {
-    let (each, dims) = (one_each(x), x.dims());
-    let needed = bytes(DType::F32, &each) + 2 * bytes(DType::F32, dims);
-    let mut room = Room::new(stream.aside(needed)?);
-    let rstd = room.tensor("norm", DType::F32, &each)?;
-    let (normed, nobodys) = (room.tensor("norm", DType::F32, dims)?, room.tensor("norm", DType::F32, dims)?);
-    let tensors = [("x", x), ("residual", residual), ("weight", weight), ("out", out)];
-    stream.run("norm", &tensors, |cann| cann.rms_norm(x, weight, eps, &normed, &rstd))?;
-    stream.run("norm", &tensors, |cann| {
-        cann.add_rms_norm([&normed, residual], weight, eps, [&nobodys, &rstd, out])
-    })
+    fn by(
+        &self,
+        stream: &mut AscendStream,
+        weight: &Tensor<Ascend>,
+        x: &Tensor<Ascend>,
+        out: &Tensor<Ascend>,
+    ) -> Result<()> {
+        let place = (self.factors.buffer().clone(), self.factors.offset());
+        let factors = Tensor::from_buffer(place.0, place.1, DType::F32, &one_each(x.dims()))?;
+        let tensors = [("x", x), ("weight", weight), ("out", out)];
+        stream.run("norm", &tensors, |cann| cann.rms_norm(x, weight, self.eps, out, &factors))
+    }
 }

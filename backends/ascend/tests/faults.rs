@@ -9,8 +9,8 @@ use std::ffi::{CString, c_char};
 use halite_ascend::Ascend;
 use halite_hal::{DType, Device, Error, Event, Result, Stream, Tensor};
 use halite_kernels::{
-    Support,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
+    linear::{Activations, Epilogue, HostWeights, Linear, LinearArgs, LinearSpec, Quantized},
 };
 use libloading::Library;
 
@@ -72,13 +72,32 @@ fn faults_are_told_once_and_by_name() -> Result<()> {
     let mut stream = device.stream()?;
     assert_eq!(swi_glu(&device, &mut stream)?, right);
 
+    // An operator whose newer form is not installed is served by the older one.
+    let sums = |device: &Ascend, stream: &mut <Ascend as Device>::Stream| {
+        let spec = LinearSpec::w8a8(3, 2).with_output(DType::I32);
+        let weights = HostWeights::Int8PerChannel { q: &[1, 2, 3, -1, 0, 1], scales: &[1.0, 2.0] };
+        let weights = device.linear_pack(stream, weights.check(&spec)?)?;
+        let x = Tensor::from_slice(stream, &[1i8, 1, 1, 0, 2, -128], &[2, 3])?;
+        let scales = Tensor::from_slice(stream, &[1f32, 1.0], &[2])?;
+        let out = Tensor::new(device, DType::I32, &[2, 2])?;
+        stream.reserve(device.linear_workspace(&weights, 2))?;
+        let x = Activations::Quantized(Quantized::new(&x, &scales));
+        let args = LinearArgs { x, weights: &weights, epilogue: Epilogue::default(), out: &out };
+        device.linear(stream, args.check()?)?;
+        out.to_vec::<i32>(stream)
+    };
+    for hidden in ["", "hide=aclnnQuantMatmulV5", "hide=aclnnQuantMatmulV4"] {
+        ask(hidden);
+        assert_eq!(sums(&device, &mut stream)?, [6, 0, -380, -128], "{hidden}");
+    }
+    ask("hide=aclnnQuantMatmulV4,hide=aclnnQuantMatmulV5");
+    assert!(sums(&device, &mut stream).unwrap_err().to_string().contains("561112"));
+
     // An operator whose package is not installed.
     ask("hide=aclnnSwiGlu");
     let missing = swi_glu(&device, &mut stream).unwrap_err().to_string();
     assert!(missing.contains("561112"), "{missing}");
     ask("");
     assert_eq!(swi_glu(&device, &mut stream)?, right);
-    let spec = ActivationSpec::new(Activation::Silu);
-    assert!(matches!(device.activation_supports(&spec), Support::No(_)));
     Ok(())
 }

@@ -40,6 +40,11 @@ pub struct aclTensor {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct aclScalar {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct aclIntArray {
     _unused: [u8; 0],
 }
@@ -141,23 +146,45 @@ pub struct Functions {
     >,
     pub aclDestroyTensor:
         Result<unsafe extern "C" fn(tensor: *const aclTensor) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateScalar: Result<
+        unsafe extern "C" fn(value: *mut core::ffi::c_void, dataType: aclDataType) -> *mut aclScalar,
+        ::libloading::Error,
+    >,
+    pub aclDestroyScalar:
+        Result<unsafe extern "C" fn(scalar: *const aclScalar) -> aclnnStatus, ::libloading::Error>,
     pub aclDestroyAclOpExecutor:
         Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
-    pub aclnnAddRmsNormGetWorkspaceSize: Result<
+    pub aclnnAddGetWorkspaceSize: Result<
         unsafe extern "C" fn(
-            x1: *const aclTensor,
-            x2: *const aclTensor,
-            gamma: *const aclTensor,
-            epsilon: f64,
-            yOut: *const aclTensor,
-            rstdOut: *const aclTensor,
-            xOut: *const aclTensor,
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            alpha: *const aclScalar,
+            out: *mut aclTensor,
             workspaceSize: *mut u64,
             executor: *mut *mut aclOpExecutor,
         ) -> aclnnStatus,
         ::libloading::Error,
     >,
-    pub aclnnAddRmsNorm: Result<
+    pub aclnnAdd: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMulGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMul: Result<
         unsafe extern "C" fn(
             workspace: *mut core::ffi::c_void,
             workspaceSize: u64,
@@ -360,10 +387,15 @@ impl Functions {
         let aclrtStreamQuery = unsafe { __library.get(b"aclrtStreamQuery\0") }.map(|sym| *sym);
         let aclCreateTensor = unsafe { __library.get(b"aclCreateTensor\0") }.map(|sym| *sym);
         let aclDestroyTensor = unsafe { __library.get(b"aclDestroyTensor\0") }.map(|sym| *sym);
+        let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
+        let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
         let aclDestroyAclOpExecutor = unsafe { __library.get(b"aclDestroyAclOpExecutor\0") }.map(|sym| *sym);
-        let aclnnAddRmsNormGetWorkspaceSize =
-            unsafe { __library.get(b"aclnnAddRmsNormGetWorkspaceSize\0") }.map(|sym| *sym);
-        let aclnnAddRmsNorm = unsafe { __library.get(b"aclnnAddRmsNorm\0") }.map(|sym| *sym);
+        let aclnnAddGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnAddGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnAdd = unsafe { __library.get(b"aclnnAdd\0") }.map(|sym| *sym);
+        let aclnnMulGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnMulGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnMul = unsafe { __library.get(b"aclnnMul\0") }.map(|sym| *sym);
         let aclnnCastGetWorkspaceSize =
             unsafe { __library.get(b"aclnnCastGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnCast = unsafe { __library.get(b"aclnnCast\0") }.map(|sym| *sym);
@@ -413,9 +445,13 @@ impl Functions {
             aclrtStreamQuery,
             aclCreateTensor,
             aclDestroyTensor,
+            aclCreateScalar,
+            aclDestroyScalar,
             aclDestroyAclOpExecutor,
-            aclnnAddRmsNormGetWorkspaceSize,
-            aclnnAddRmsNorm,
+            aclnnAddGetWorkspaceSize,
+            aclnnAdd,
+            aclnnMulGetWorkspaceSize,
+            aclnnMul,
             aclnnCastGetWorkspaceSize,
             aclnnCast,
             aclnnInplaceCopyGetWorkspaceSize,

@@ -1,6 +1,9 @@
 //! Where CANN's libraries lie.
 
-use std::path::{Path, PathBuf};
+use std::{
+    error::Error,
+    path::{Path, PathBuf},
+};
 
 use libloading::Library;
 
@@ -53,10 +56,15 @@ fn places(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
 }
 
 fn open_one(path: &Path) -> Result<Functions, String> {
+    // What the loader says is the cause of the error.
+    let told = |error: libloading::Error| {
+        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("{}: {cause}", path.display())
+    };
     // SAFETY: the user has named it, or it has the name of a library of CANN's; what it does when it is opened is its own.
-    let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
+    let library = unsafe { Library::new(path) }.map_err(told)?;
     // SAFETY: functions of these names have the types that CANN documents.
-    unsafe { Functions::from_library(library) }.map_err(|error| error.to_string())
+    unsafe { Functions::from_library(library) }.map_err(told)
 }
 
 fn missing(why: &str) -> RuntimeError {

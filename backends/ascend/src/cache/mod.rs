@@ -79,9 +79,9 @@ impl KvCacheOps for Ascend {
     }
 
     fn kv_cache(&self, spec: &KvSpec, blocks: usize) -> Result<AscendKvCache> {
-        self.cache_supports(spec).require("cache", self, spec)?;
         // Each piece is smaller than the whole, so all fit if it does.
         spec.cache_bytes(blocks)?;
+        self.cache_supports(spec).require("cache", self, spec)?;
         let slots = blocks.saturating_mul(spec.block_size);
         // Tables of slots are I32.
         for (argument, got, limit) in

@@ -1,21 +1,24 @@
-//! Linear layers: the sums of INT8 products, by CANN's QuantMatmul. What scales sums and what comes after that is not begun.
+//! Linear layers of INT8 rows and INT8 weights, by CANN's QuantMatmul.
+//!
+//! `packed` has the weights; `product` is one call: sums as they are, floats that CANN scales itself, and all others from sums,
+//! by operators in F32. `lora` is not begun.
 
 mod lora;
 mod packed;
+mod product;
 
 use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
-    linear::{ActivationFormat, Activations, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
+    activation::Activation,
+    linear::{ActivationFormat, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
 };
 
 use crate::{
-    copy,
     device::Ascend,
-    room::{Room, bytes},
     runtime::Operator,
     stream::AscendStream,
-    support::{by, unsupported},
+    support::{by, is_float},
 };
 
 pub use lora::AscendLoraPlan;
@@ -24,25 +27,40 @@ pub use packed::AscendPacked;
 /// The most elements of a row that CANN multiplies without scales of rows.
 const MOST_COLUMNS: usize = 65_535;
 
+/// What float results are made of, and what is missing there: functions and soft-caps are no part of a specification.
+const FLOATS: &str =
+    "QuantMatmul, Cast, Mul, Add and SwiGlu; without a function and a soft-cap in the epilogue";
+
 impl Linear for Ascend {
     type Packed = AscendPacked;
 
     fn linear_supports(&self, spec: &LinearSpec) -> Support {
-        if spec.output != DType::I32 {
-            return Support::No(format!("an output of {}: only the sums of INT8 products, I32", spec.output));
-        }
         let weights = matches!(spec.weights, WeightFormat::Int8PerChannel | WeightFormat::Int8PerTensor);
         let activations =
             matches!(spec.activations, ActivationFormat::Int8PerToken | ActivationFormat::Int8PerTensor);
-        if !weights || !activations {
+        if !weights || !activations || spec.outliers.is_some() {
             let formats = (spec.weights, spec.activations);
-            return Support::No(format!("{formats:?}: only INT8 without zero points on both sides"));
+            return Support::No(format!("{formats:?}: only INT8 without zero points and outliers"));
         }
         if spec.in_features > MOST_COLUMNS {
             return Support::No(format!("rows of {} elements: at most {MOST_COLUMNS}", spec.in_features));
         }
+        if spec.gate.is_some_and(|gate| gate != Activation::Silu) {
+            return Support::No(format!("a gate of {:?}: only SiLU", spec.gate));
+        }
         // Its results have no gaps, and rows of an output may.
-        by(self, &[Operator::QuantMatmul, Operator::InplaceCopy])
+        let sums = by(self, &[Operator::QuantMatmul, Operator::InplaceCopy]);
+        match spec.output {
+            DType::I32 => sums,
+            output if is_float(output) => {
+                match by(self, &[Operator::Cast, Operator::Mul, Operator::Add, Operator::SwiGlu]) {
+                    Support::Native if sums == Support::Native => Support::Composed(FLOATS),
+                    Support::Native => sums,
+                    no => no,
+                }
+            }
+            output => Support::No(format!("an output of {output}: only I32 and floats")),
+        }
     }
 
     fn linear_pack(
@@ -70,29 +88,10 @@ impl Linear for Ascend {
     }
 
     fn linear_workspace(&self, packed: &AscendPacked, max_rows: usize) -> u64 {
-        bytes(DType::I32, &[max_rows, packed.as_ref().out_features])
+        product::workspace(packed.as_ref(), max_rows)
     }
 
     fn linear(&self, stream: &mut AscendStream, args: Checked<LinearArgs<'_, Self>>) -> Result<()> {
-        let LinearArgs { x, weights, out, .. } = &*args;
-        let Activations::Quantized(x) = x else {
-            return Err(unsupported("linear", "floats", weights.as_ref()));
-        };
-        // CANN refuses empty tensors.
-        if out.shape().elements() == 0 {
-            return Ok(());
-        }
-        let (w, one) = (weights.elements()?, weights.one()?);
-        // Its results have no gaps.
-        let sums = if out.is_dense() {
-            (*out).clone()
-        } else {
-            let bytes = self.linear_workspace(weights, out.dims()[0]);
-            Room::new(stream.scratch("linear", bytes)?).tensor("linear", DType::I32, out.dims())?
-        };
-        stream.run("linear", &[("x", x.q), ("weights", &w), ("out", out)], |cann| {
-            cann.quant_matmul_sums(x.q, &w, &one, &sums)
-        })?;
-        if out.is_dense() { Ok(()) } else { copy::elements(stream, &sums, out) }
+        product::run(stream, &args)
     }
 }

@@ -1,18 +1,18 @@
-//! Weights on the device, as CANN's products read them: I8 `[weight_rows, in_features]` without gaps, and behind them the
-//! scale of the sums, F32 1.
+//! Weights on the device, as CANN's products read them: I8 `[weight_rows, in_features]` without gaps, and behind them a scale for
+//! each row, F32.
 
 use std::{fmt, sync::Arc};
 
-use halite_hal::{DType, Device, Error, Result, Tensor};
+use halite_hal::{DType, Device, Error, Pending, Result, Storage, Tensor};
 use halite_kernels::{
     Checked,
     linear::{HostWeights, LinearSpec},
     saved_weights,
 };
 
-use crate::{device::Ascend, memory::AscendBuffer, stream::AscendStream};
+use crate::{device::Ascend, memory::AscendBuffer, stream::AscendStream, support::unsupported};
 
-/// The scale begins at a multiple of this.
+/// Scales begin at a multiple of this.
 const ALIGNMENT: usize = 512;
 
 /// A counted handle to packed weights.
@@ -44,40 +44,38 @@ impl AscendPacked {
         Tensor::from_buffer(self.0.buffer.clone(), 0, DType::I8, &dims)
     }
 
-    /// F32 `[1]`: 1.
-    pub(super) fn one(&self) -> Result<Tensor<Ascend>> {
-        Tensor::from_buffer(self.0.buffer.clone(), scale_at(&self.0.spec)? as u64, DType::F32, &[1])
+    /// F32 `[weight_rows]`.
+    pub(super) fn scales(&self) -> Result<Tensor<Ascend>> {
+        let spec = &self.0.spec;
+        let at = Layout::of(spec)?.scales as u64;
+        Tensor::from_buffer(self.0.buffer.clone(), at, DType::F32, &[spec.weight_rows()])
     }
 }
 
-fn scale_at(spec: &LinearSpec) -> Result<usize> {
-    let at =
-        spec.weight_rows().checked_mul(spec.in_features).and_then(|n| n.checked_next_multiple_of(ALIGNMENT));
-    let (got, limit) = (u64::MAX, i64::MAX as u64);
-    at.filter(|&at| at < limit as usize).ok_or(Error::Limit {
-        operator: "linear",
-        argument: "packed bytes",
-        got,
-        limit,
-    })
+/// Where the parts lie, in bytes.
+struct Layout {
+    scales: usize,
+    len: usize,
+}
+
+impl Layout {
+    fn of(spec: &LinearSpec) -> Result<Self> {
+        let rows = spec.weight_rows();
+        let scales = rows.checked_mul(spec.in_features).and_then(|n| n.checked_next_multiple_of(ALIGNMENT));
+        let len = scales.zip(rows.checked_mul(4)).and_then(|(scales, bytes)| scales.checked_add(bytes));
+        match (scales, len) {
+            (Some(scales), Some(len)) if i64::try_from(len).is_ok() => Ok(Layout { scales, len }),
+            _ => {
+                let (got, limit) = (u64::MAX, i64::MAX as u64);
+                Err(Error::Limit { operator: "linear", argument: "packed bytes", got, limit })
+            }
+        }
+    }
 }
 
 /// What saved weights begin with: the layout's name and version, and the spec they were packed for.
 fn header(spec: &LinearSpec) -> String {
     format!("halite-ascend linear int8 v1 {spec:?}\n")
-}
-
-fn of_elements(
-    device: &Ascend,
-    stream: &mut AscendStream,
-    spec: &LinearSpec,
-    q: &[u8],
-) -> Result<AscendPacked> {
-    let at = scale_at(spec)?;
-    let buffer = device.alloc((at + DType::F32.size()) as u64)?;
-    stream.stage(&buffer, 0, q)?;
-    stream.stage(&buffer, at as u64, &1f32.to_le_bytes())?;
-    Ok(AscendPacked(Arc::new(Inner { spec: spec.clone(), buffer })))
 }
 
 pub(super) fn pack(
@@ -86,20 +84,27 @@ pub(super) fn pack(
     weights: &Checked<HostWeights<'_>, &LinearSpec>,
 ) -> Result<AscendPacked> {
     let spec = *weights.context();
-    match **weights {
-        // Scales are for what comes after the sums.
-        HostWeights::Int8PerChannel { q, .. } | HostWeights::Int8PerTensor { q, .. } => {
-            of_elements(device, stream, spec, bytemuck::cast_slice(q))
+    let layout = Layout::of(spec)?;
+    let one;
+    let (q, scales) = match **weights {
+        HostWeights::Int8PerChannel { q, scales } => (q, scales),
+        HostWeights::Int8PerTensor { q, scale } => {
+            one = vec![scale; spec.weight_rows()];
+            (q, &one[..])
         }
-        other => Err(crate::support::unsupported("linear", "these weights", &other.format())),
-    }
+        other => return Err(unsupported("linear", "only INT8 without zero points", &other.format())),
+    };
+    let buffer = device.alloc(layout.len as u64)?;
+    stream.stage(&buffer, 0, bytemuck::cast_slice(q))?;
+    // Nobody reads what lies between, but who saves the weights.
+    stream.stage(&buffer, q.len() as u64, &vec![0; layout.scales - q.len()])?;
+    stream.stage(&buffer, layout.scales as u64, bytemuck::cast_slice(scales))?;
+    Ok(AscendPacked(Arc::new(Inner { spec: spec.clone(), buffer })))
 }
 
 pub(super) fn save(stream: &mut AscendStream, packed: &AscendPacked) -> Result<Vec<u8>> {
-    let spec = packed.as_ref();
-    let mut bytes = header(spec).into_bytes();
-    let elements = (spec.weight_rows() * spec.in_features) as u64;
-    bytes.extend(halite_hal::Pending::wait(stream.read(&packed.0.buffer, 0, elements)?)?);
+    let mut bytes = header(packed.as_ref()).into_bytes();
+    bytes.extend(stream.read(&packed.0.buffer, 0, packed.0.buffer.len())?.wait()?);
     Ok(bytes)
 }
 
@@ -109,7 +114,9 @@ pub(super) fn restore(
     spec: &LinearSpec,
     saved: &[u8],
 ) -> Result<AscendPacked> {
-    scale_at(spec)?;
-    let q = saved_weights("linear", &header(spec), (spec.weight_rows() * spec.in_features) as u64, saved)?;
-    of_elements(device, stream, spec, q)
+    let len = Layout::of(spec)?.len as u64;
+    let bytes = saved_weights("linear", &header(spec), len, saved)?;
+    let buffer = device.alloc(len)?;
+    stream.stage(&buffer, 0, bytes)?;
+    Ok(AscendPacked(Arc::new(Inner { spec: spec.clone(), buffer })))
 }

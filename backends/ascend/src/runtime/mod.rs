@@ -9,6 +9,7 @@ mod error;
 mod handles;
 mod operation;
 mod operators;
+mod quant_matmul;
 mod staging;
 
 use std::{
@@ -29,6 +30,7 @@ pub(crate) use error::RuntimeError;
 pub(crate) use handles::{Event, Memory, Pinned, Queue};
 pub(crate) use operation::Operation;
 pub(crate) use operators::Operator;
+pub(crate) use quant_matmul::QuantMatmul;
 pub(crate) use staging::{Download, Staging};
 
 type Answer<T> = std::result::Result<T, RuntimeError>;

@@ -7,15 +7,16 @@ use std::ptr;
 
 use halite_hal::Tensor;
 
-use super::{Answer, Descriptor, Operation, Runtime, descriptor::type_of};
+use super::{Answer, Descriptor, Operation, Runtime, bindings, descriptor::type_of};
 use crate::{abi::function, device::Ascend};
 
 /// An operator that the backend has a use for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operator {
-    AddRmsNorm,
+    Add,
     Cast,
     InplaceCopy,
+    Mul,
     QuantMatmul,
     RmsNorm,
     ScatterPaKvCache,
@@ -26,7 +27,8 @@ impl Operator {
     /// The name that CANN's documentation has it by.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Operator::AddRmsNorm => "aclnnAddRmsNorm",
+            Operator::Add => "aclnnAdd",
+            Operator::Mul => "aclnnMul",
             Operator::Cast => "aclnnCast",
             Operator::InplaceCopy => "aclnnInplaceCopy",
             Operator::QuantMatmul => "aclnnQuantMatmulV5 or aclnnQuantMatmulV4",
@@ -49,7 +51,8 @@ impl Runtime {
     /// Whether this release of CANN has an operator.
     pub(crate) fn has_operator(&self, operator: Operator) -> bool {
         match operator {
-            Operator::AddRmsNorm => both!(self, aclnnAddRmsNormGetWorkspaceSize, aclnnAddRmsNorm),
+            Operator::Add => both!(self, aclnnAddGetWorkspaceSize, aclnnAdd),
+            Operator::Mul => both!(self, aclnnMulGetWorkspaceSize, aclnnMul),
             Operator::Cast => both!(self, aclnnCastGetWorkspaceSize, aclnnCast),
             Operator::InplaceCopy => both!(self, aclnnInplaceCopyGetWorkspaceSize, aclnnInplaceCopy),
             Operator::QuantMatmul => self.has_quant_matmul_v5() || self.has_quant_matmul_v4(),
@@ -69,8 +72,49 @@ impl Runtime {
         both!(self, aclnnQuantMatmulV4GetWorkspaceSize, aclnnQuantMatmulV4)
     }
 
-    fn describe(&self, tensors: &[&Tensor<Ascend>]) -> Answer<Vec<Descriptor>> {
+    pub(super) fn describe(&self, tensors: &[&Tensor<Ascend>]) -> Answer<Vec<Descriptor>> {
         tensors.iter().map(|tensor| Descriptor::of(self, tensor)).collect()
+    }
+
+    /// `out = x + y`; dimensions of 1 are repeated.
+    pub(crate) fn add(
+        &self,
+        x: &Tensor<Ascend>,
+        y: &Tensor<Ascend>,
+        out: &Tensor<Ascend>,
+    ) -> Answer<Operation> {
+        let cann = self.enter()?;
+        let (first, second) = (function!(cann, aclnnAddGetWorkspaceSize)?, function!(cann, aclnnAdd)?);
+        let (create, destroy) = (function!(cann, aclCreateScalar)?, function!(cann, aclDestroyScalar)?);
+        let tensors = self.describe(&[x, y, out])?;
+        let mut one = 1f32;
+        // SAFETY: the value is of the type that is named, and is copied.
+        let alpha = unsafe { create(ptr::from_mut(&mut one).cast(), bindings::ACL_FLOAT) };
+        if alpha.is_null() {
+            return Err(cann.error("aclCreateScalar", 0));
+        }
+        let planned = Operation::plan(self, "aclnnAdd", second, tensors, |t, bytes, executor| {
+            // SAFETY: descriptors and scalar live; the results' places are the caller's.
+            unsafe { first(t[0].raw(), t[1].raw(), alpha, t[2].raw(), bytes, executor) }
+        });
+        // SAFETY: it was made above, and the plan has copied its value.
+        unsafe { destroy(alpha) };
+        planned
+    }
+
+    /// `out = x · y`; dimensions of 1 are repeated.
+    pub(crate) fn mul(
+        &self,
+        x: &Tensor<Ascend>,
+        y: &Tensor<Ascend>,
+        out: &Tensor<Ascend>,
+    ) -> Answer<Operation> {
+        let cann = self.enter()?;
+        let (first, second) = (function!(cann, aclnnMulGetWorkspaceSize)?, function!(cann, aclnnMul)?);
+        Operation::plan(self, "aclnnMul", second, self.describe(&[x, y, out])?, |t, bytes, executor| {
+            // SAFETY: descriptors live; the results' places are the caller's.
+            unsafe { first(t[0].raw(), t[1].raw(), t[2].raw(), bytes, executor) }
+        })
     }
 
     /// The elements of `x` in the type of `out`.
@@ -130,25 +174,6 @@ impl Runtime {
         })
     }
 
-    /// `sum = x + y`, and `out` is the norm of that, as above.
-    pub(crate) fn add_rms_norm(
-        &self,
-        [x, y]: [&Tensor<Ascend>; 2],
-        gamma: &Tensor<Ascend>,
-        eps: f64,
-        [out, rstd, sum]: [&Tensor<Ascend>; 3],
-    ) -> Answer<Operation> {
-        let cann = self.enter()?;
-        let first = function!(cann, aclnnAddRmsNormGetWorkspaceSize)?;
-        let second = function!(cann, aclnnAddRmsNorm)?;
-        let tensors = self.describe(&[x, y, gamma, out, rstd, sum])?;
-        Operation::plan(self, "aclnnAddRmsNorm", second, tensors, |t, bytes, executor| {
-            let [x, y, gamma, out, rstd, sum] = [0, 1, 2, 3, 4, 5].map(|place| t[place].raw());
-            // SAFETY: descriptors live; the results' places are the caller's.
-            unsafe { first(x, y, gamma, eps, out, rstd, sum, bytes, executor) }
-        })
-    }
-
     /// Rows `[tokens, heads, dim]` of keys and values to their slots of `[blocks, block_size, heads, dim]`.
     pub(crate) fn scatter_pa_kv_cache(
         &self,
@@ -183,42 +208,6 @@ impl Runtime {
                     executor,
                 )
             }
-        })
-    }
-
-    /// The sums of `x · wᵀ`, I8 `[rows, k]` and `[n, k]`, as I32: `scale`, F32 `[1]`, is 1. By the newest of the operator's
-    /// forms that this release has.
-    pub(crate) fn quant_matmul_sums(
-        &self,
-        x: &Tensor<Ascend>,
-        w: &Tensor<Ascend>,
-        scale: &Tensor<Ascend>,
-        out: &Tensor<Ascend>,
-    ) -> Answer<Operation> {
-        let cann = self.enter()?;
-        let none = ptr::null();
-        let newer = function!(cann, aclnnQuantMatmulV5GetWorkspaceSize).and_then(|first| {
-            let (second, tensors) =
-                (function!(cann, aclnnQuantMatmulV5)?, self.describe(&[x, w, scale, out])?);
-            Operation::plan(self, "aclnnQuantMatmulV5", second, tensors, |t, bytes, executor| {
-                let [x, w, scale, out] = [0, 1, 2, 3].map(|place| t[place].raw());
-                // SAFETY: descriptors live; the results' places are the caller's.
-                unsafe {
-                    first(
-                        x, w, none, scale, none, none, none, none, none, false, true, 0, out, bytes, executor,
-                    )
-                }
-            })
-        });
-        if !matches!(&newer, Err(error) if error.is_absence()) {
-            return newer;
-        }
-        let first = function!(cann, aclnnQuantMatmulV4GetWorkspaceSize)?;
-        let (second, tensors) = (function!(cann, aclnnQuantMatmulV4)?, self.describe(&[x, w, scale, out])?);
-        Operation::plan(self, "aclnnQuantMatmulV4", second, tensors, |t, bytes, executor| {
-            let [x, w, scale, out] = [0, 1, 2, 3].map(|place| t[place].raw());
-            // SAFETY: descriptors live; the results' places are the caller's.
-            unsafe { first(x, w, scale, none, none, none, false, true, out, bytes, executor) }
         })
     }
 }

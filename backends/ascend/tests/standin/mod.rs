@@ -9,12 +9,12 @@ use halite_ascend::{Ascend, Options};
 use halite_hal::Result;
 
 /// Where its library lies: beside this program.
-pub fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     let file = format!("{}halite_cann{}", consts::DLL_PREFIX, consts::DLL_SUFFIX);
     current_exe().unwrap_or_default().with_file_name(file)
 }
 
 /// A device of its own.
-pub fn device() -> Result<Ascend> {
+pub(crate) fn device() -> Result<Ascend> {
     Ascend::new(Options::default().library(library()))
 }
