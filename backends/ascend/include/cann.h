@@ -17,6 +17,7 @@ typedef int aclError;
 typedef void *aclrtContext;
 typedef void *aclrtStream;
 typedef void *aclrtEvent;
+typedef void *aclmdlRI;
 
 // What an event is for: flags. C allows a macro twice where both are the same.
 #define ACL_EVENT_SYNC 0x00000001U
@@ -66,6 +67,10 @@ typedef enum aclrtStreamStatus {
     ACL_STREAM_STATUS_COMPLETE = 0,
     ACL_STREAM_STATUS_NOT_READY = 1,
 } aclrtStreamStatus;
+
+typedef enum aclmdlRICaptureMode {
+    ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL = 1,
+} aclmdlRICaptureMode;
 #endif
 
 // Run time: libascendcl.so.
@@ -93,6 +98,10 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status);
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
+aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode);
+aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI *modelRI);
+aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream);
+aclError aclmdlRIDestroy(aclmdlRI modelRI);
 
 // Descriptors: libnnopbase.so.
 typedef struct aclTensor aclTensor;

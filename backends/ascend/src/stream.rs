@@ -18,11 +18,11 @@ const STEP: u64 = 1 << 20;
 
 /// A stream. What is queued on it has begun when the call returns, or will without another.
 pub struct AscendStream {
-    device: Ascend,
-    queue: Arc<Queue>,
+    pub(crate) device: Ascend,
+    pub(crate) queue: Arc<Queue>,
     staging: Staging,
     /// Memory of work since the last event,
-    held: Vec<AscendBuffer>,
+    pub(crate) held: Vec<AscendBuffer>,
     /// and of work before the events here, oldest first. It is freed at once, so not before them.
     behind: VecDeque<(Arc<Event>, Vec<AscendBuffer>)>,
     scratch: Option<AscendBuffer>,
@@ -31,6 +31,7 @@ pub struct AscendStream {
     aside: Option<AscendBuffer>,
     ones: Option<Tensor<Ascend>>,
     operators: u64,
+    pub(crate) capturing: bool,
 }
 
 impl AscendStream {
@@ -48,6 +49,7 @@ impl AscendStream {
             aside: None,
             ones: None,
             operators: 0,
+            capturing: false,
         })
     }
 
@@ -78,6 +80,7 @@ impl AscendStream {
         if bytes == 0 {
             return Ok(None);
         }
+        self.grows(self.workspace.as_ref(), bytes)?;
         grown(&self.device, &mut self.workspace, bytes).map(Some)
     }
 
@@ -95,7 +98,27 @@ impl AscendStream {
     /// Memory for what CANN's operators want beside a call's own tensors, where the contract has no workspace: it grows as
     /// theirs does.
     pub(crate) fn aside(&mut self, bytes: u64) -> Result<AscendBuffer> {
+        self.grows(self.aside.as_ref(), bytes)?;
         grown(&self.device, &mut self.aside, bytes)
+    }
+
+    /// Nothing is allocated while work is collected.
+    fn grows(&self, memory: Option<&AscendBuffer>, got: u64) -> Result<()> {
+        let limit = memory.map_or(0, Storage::len);
+        if !self.capturing || got <= limit {
+            return Ok(());
+        }
+        let argument = "memory of CANN's operators (run the same once before it is captured)";
+        Err(Error::Limit { operator: "capture", argument, got, limit })
+    }
+
+    /// Refuses what cannot be collected.
+    pub(crate) fn not_while_captured(&self, operator: &'static str, why: &str) -> Result<()> {
+        if !self.capturing {
+            return Ok(());
+        }
+        let expected = "a stream that is not being captured".to_owned();
+        Err(Error::Argument { operator, argument: "stream", expected, got: format!("one that is; {why}") })
     }
 
     /// So many ones, F32.
@@ -116,6 +139,7 @@ impl AscendStream {
     /// Copies host bytes to device memory from byte `at` on, in order with the other work.
     pub(crate) fn stage(&mut self, to: &AscendBuffer, at: u64, bytes: &[u8]) -> Result<()> {
         to.check_is_of(&self.device, "upload", "to")?;
+        self.not_while_captured("upload", "a graph would copy the same bytes again: upload before it")?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -145,6 +169,7 @@ impl AscendStream {
     /// Starts reading bytes of a buffer.
     pub(crate) fn read(&mut self, from: &AscendBuffer, at: u64, bytes: u64) -> Result<AscendPending> {
         from.check_is_of(&self.device, "download", "from")?;
+        self.not_while_captured("download", "what a graph computes is read after it was launched")?;
         let runtime = self.device.runtime().clone();
         let download = runtime.told(self.staging.download((from.memory(), at), bytes))?;
         self.hold([from.clone()])?;
@@ -161,13 +186,13 @@ impl AscendStream {
     }
 
     /// Keeps memory until what is queued now is done.
-    fn hold(&mut self, buffers: impl IntoIterator<Item = AscendBuffer>) -> Result<()> {
+    pub(crate) fn hold(&mut self, buffers: impl IntoIterator<Item = AscendBuffer>) -> Result<()> {
         self.held.extend(buffers);
-        if self.held.len() >= ENOUGH { self.release().map(drop) } else { Ok(()) }
+        if self.held.len() >= ENOUGH && !self.capturing { self.release().map(drop) } else { Ok(()) }
     }
 
     /// An event after all that is queued; lets go of memory whose work is done.
-    fn release(&mut self) -> Result<Arc<Event>> {
+    pub(crate) fn release(&mut self) -> Result<Arc<Event>> {
         let runtime = self.device.runtime();
         while let Some((event, _)) = self.behind.front() {
             if !runtime.told(runtime.reached(event))? {
@@ -226,6 +251,7 @@ impl Stream for AscendStream {
     }
 
     fn submit(&mut self) -> Result<AscendEvent> {
+        self.not_while_captured("submit", "what is collected is launched as a graph")?;
         let event = self.release()?;
         Ok(AscendEvent { device: self.device.clone(), queue: self.queue.clone(), event })
     }
@@ -239,6 +265,9 @@ impl Drop for AscendStream {
     fn drop(&mut self) {
         // The memory of queued work is freed after it. What went wrong there is heard of by the next call on the device.
         let runtime = self.device.runtime();
+        if self.capturing {
+            let _ = runtime.end_capture(&self.queue);
+        }
         let _ = runtime.synchronize(&self.queue);
     }
 }

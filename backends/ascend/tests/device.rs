@@ -108,6 +108,49 @@ fn memory_of_another_device_is_refused() -> Result<()> {
 }
 
 #[test]
+fn a_graph_is_launched_with_what_its_memory_holds_then() -> Result<()> {
+    let device = standin::device()?;
+    let mut stream = device.stream()?;
+    let x = Tensor::from_slice(&mut stream, &[1f32, 2.0, 3.0, 4.0], &[1, 4])?;
+    let between = Tensor::from_slice(&mut stream, &[0f32; 2], &[1, 2])?;
+    let out = Tensor::from_slice(&mut stream, &[0f32; 1], &[1, 1])?;
+    // Operators have asked for no memory yet.
+    stream.begin_capture()?;
+    let error = swi_glu(&device, &mut stream, &x, &between).unwrap_err().to_string();
+    assert!(error.contains("run the same once before"), "{error}");
+    drop(stream.end_capture()?);
+
+    swi_glu(&device, &mut stream, &x, &between)?;
+    stream.begin_capture()?;
+    swi_glu(&device, &mut stream, &x, &between)?;
+    swi_glu(&device, &mut stream, &between, &out)?;
+    for refused in [
+        x.write(&mut stream, &[0f32; 4]).err(),
+        x.to_vec::<f32>(&mut stream).err(),
+        stream.submit().err(),
+        stream.begin_capture().err(),
+    ] {
+        let error = refused.unwrap().to_string();
+        assert!(error.contains("not being captured"), "{error}");
+    }
+    let mut graph = stream.end_capture()?;
+    // What only the graph uses stays.
+    drop(between);
+    assert_eq!(out.to_vec::<f32>(&mut stream)?, [0.0], "nothing was done yet");
+    let unit = |gate: f32, up: f32| gate / (1.0 + (-gate).exp()) * up;
+    for row in [[1f32, 2.0, 3.0, 4.0], [-1.0, 0.5, 2.0, -3.0]] {
+        x.write(&mut stream, &row)?;
+        stream.launch_graph(&mut graph)?;
+        let expected = unit(unit(row[0], row[2]), unit(row[1], row[3]));
+        let got = out.to_vec::<f32>(&mut stream)?[0];
+        assert!((got - expected).abs() < 1e-5 * expected.abs(), "{got} {expected}");
+    }
+    let other = standin::device()?;
+    assert!(other.stream()?.launch_graph(&mut graph).unwrap_err().to_string().contains("own device"));
+    Ok(())
+}
+
+#[test]
 fn the_stand_in_says_what_it_is() -> Result<()> {
     let device = standin::device()?;
     assert_eq!(device.info().name, "cann-standin 0");

@@ -6,6 +6,7 @@ pub type aclError = core::ffi::c_int;
 pub type aclrtContext = *mut core::ffi::c_void;
 pub type aclrtStream = *mut core::ffi::c_void;
 pub type aclrtEvent = *mut core::ffi::c_void;
+pub type aclmdlRI = *mut core::ffi::c_void;
 pub const ACL_DT_UNDEFINED: aclDataType = -1;
 pub const ACL_FLOAT: aclDataType = 0;
 pub const ACL_FLOAT16: aclDataType = 1;
@@ -33,6 +34,8 @@ pub type aclrtEventRecordedStatus = core::ffi::c_uint;
 pub const ACL_STREAM_STATUS_COMPLETE: aclrtStreamStatus = 0;
 pub const ACL_STREAM_STATUS_NOT_READY: aclrtStreamStatus = 1;
 pub type aclrtStreamStatus = core::ffi::c_uint;
+pub const ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL: aclmdlRICaptureMode = 1;
+pub type aclmdlRICaptureMode = core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aclTensor {
@@ -130,6 +133,17 @@ pub struct Functions {
         unsafe extern "C" fn(stream: aclrtStream, status: *mut aclrtStreamStatus) -> aclError,
         ::libloading::Error,
     >,
+    pub aclmdlRICaptureBegin: Result<
+        unsafe extern "C" fn(stream: aclrtStream, mode: aclmdlRICaptureMode) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclmdlRICaptureEnd: Result<
+        unsafe extern "C" fn(stream: aclrtStream, modelRI: *mut aclmdlRI) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclmdlRIExecuteAsync:
+        Result<unsafe extern "C" fn(modelRI: aclmdlRI, stream: aclrtStream) -> aclError, ::libloading::Error>,
+    pub aclmdlRIDestroy: Result<unsafe extern "C" fn(modelRI: aclmdlRI) -> aclError, ::libloading::Error>,
     pub aclCreateTensor: Result<
         unsafe extern "C" fn(
             viewDims: *const i64,
@@ -385,6 +399,10 @@ impl Functions {
         let aclrtSynchronizeEventWithTimeout =
             unsafe { __library.get(b"aclrtSynchronizeEventWithTimeout\0") }.map(|sym| *sym);
         let aclrtStreamQuery = unsafe { __library.get(b"aclrtStreamQuery\0") }.map(|sym| *sym);
+        let aclmdlRICaptureBegin = unsafe { __library.get(b"aclmdlRICaptureBegin\0") }.map(|sym| *sym);
+        let aclmdlRICaptureEnd = unsafe { __library.get(b"aclmdlRICaptureEnd\0") }.map(|sym| *sym);
+        let aclmdlRIExecuteAsync = unsafe { __library.get(b"aclmdlRIExecuteAsync\0") }.map(|sym| *sym);
+        let aclmdlRIDestroy = unsafe { __library.get(b"aclmdlRIDestroy\0") }.map(|sym| *sym);
         let aclCreateTensor = unsafe { __library.get(b"aclCreateTensor\0") }.map(|sym| *sym);
         let aclDestroyTensor = unsafe { __library.get(b"aclDestroyTensor\0") }.map(|sym| *sym);
         let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
@@ -443,6 +461,10 @@ impl Functions {
             aclrtQueryEventStatus,
             aclrtSynchronizeEventWithTimeout,
             aclrtStreamQuery,
+            aclmdlRICaptureBegin,
+            aclmdlRICaptureEnd,
+            aclmdlRIExecuteAsync,
+            aclmdlRIDestroy,
             aclCreateTensor,
             aclDestroyTensor,
             aclCreateScalar,

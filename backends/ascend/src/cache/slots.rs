@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn tokens_without_slots_part_runs() {
         assert_eq!(runs(&[-1, 5, 0, -1, -1, 7]), [1..3, 5..6]);
-        assert_eq!(runs(&[3, 2]), [0..2]);
+        assert_eq!(runs(&[3, 2, -7, 1]), [0..2, 3..4]);
         assert_eq!(runs(&[-1]), []);
         assert_eq!(runs(&[]), []);
     }

@@ -47,7 +47,7 @@ pub(super) fn run(stream: &mut AscendStream, args: &LinearArgs<'_, Ascend>) -> R
     if spec.output == DType::I32 || plain && scaled {
         call.at_once(stream, room)
     } else {
-        call.from_sums(stream, room)
+        call.by_sums(stream, room)
     }
 }
 
@@ -69,7 +69,7 @@ impl Call<'_> {
     }
 
     /// Everything else in F32, rounded once.
-    fn from_sums(&self, stream: &mut AscendStream, mut room: Room) -> Result<()> {
+    fn by_sums(&self, stream: &mut AscendStream, mut room: Room) -> Result<()> {
         let spec = self.weights.as_ref();
         let (rows, wide) = (self.out.dims()[0], spec.weight_rows());
         let mut piece = |dtype, width| room.tensor("linear", dtype, &[rows, width]);

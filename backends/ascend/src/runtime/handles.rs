@@ -57,6 +57,10 @@ handle!(
     Event, aclrtDestroyEvent
 );
 handle!(
+    /// Work that was collected. Whoever drops it has seen to it that it is not running.
+    Recording, aclmdlRIDestroy
+);
+handle!(
     /// Device memory. Whoever drops it has seen to it that no queued work uses it: it is freed at once.
     Memory, aclrtFree,
     /// Its size in bytes.
@@ -118,6 +122,24 @@ impl Runtime {
         let mut status = bindings::ACL_EVENT_RECORDED_STATUS_NOT_READY;
         call!(self, aclrtQueryEventStatus(event.raw(), &mut status))?;
         Ok(status == bindings::ACL_EVENT_RECORDED_STATUS_COMPLETE)
+    }
+
+    /// From now on what is queued is not done but collected.
+    pub(crate) fn begin_capture(&self, queue: &Queue) -> Answer<()> {
+        // Other threads go on as before.
+        call!(self, aclmdlRICaptureBegin(queue.raw(), bindings::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL))
+    }
+
+    /// What was collected.
+    pub(crate) fn end_capture(&self, queue: &Queue) -> Answer<Recording> {
+        let mut raw = ptr::null_mut();
+        call!(self, aclmdlRICaptureEnd(queue.raw(), &mut raw))?;
+        Ok(Recording { runtime: self.clone(), raw: raw as usize })
+    }
+
+    /// Queues all that was collected.
+    pub(crate) fn replay(&self, queue: &Queue, recording: &Recording) -> Answer<()> {
+        call!(self, aclmdlRIExecuteAsync(recording.raw(), queue.raw()))
     }
 
     /// Waits until an event of a queue is reached. A queue that broke may never come to it, so it is asked now and then.

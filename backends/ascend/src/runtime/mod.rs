@@ -27,7 +27,7 @@ use crate::abi::{Cann, bindings, function};
 
 pub(crate) use descriptor::Descriptor;
 pub(crate) use error::RuntimeError;
-pub(crate) use handles::{Event, Memory, Pinned, Queue};
+pub(crate) use handles::{Event, Memory, Pinned, Queue, Recording};
 pub(crate) use operation::Operation;
 pub(crate) use operators::Operator;
 pub(crate) use quant_matmul::QuantMatmul;
