@@ -119,15 +119,6 @@ impl Call {
         }
     }
 
-    /// The one tensor of a list that may be null.
-    pub(crate) fn optional_single(
-        &mut self,
-        name: &'static str,
-        handle: Handle,
-    ) -> Result<Option<Arg>, Failure> {
-        if handle == 0 { Ok(None) } else { self.single(name, handle).map(Some) }
-    }
-
     /// The values of an integer array, none if it is null.
     pub(crate) fn integers(&self, name: &str, handle: Handle) -> Result<Option<Vec<i64>>, Failure> {
         if handle == 0 {

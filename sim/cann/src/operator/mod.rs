@@ -6,6 +6,7 @@ mod call;
 pub(crate) mod add;
 pub(crate) mod cast;
 pub(crate) mod dynamic_quant;
+pub(crate) mod fused_infer_attention_score;
 pub(crate) mod inplace_copy;
 pub(crate) mod mul;
 pub(crate) mod quant_matmul;
