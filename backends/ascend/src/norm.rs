@@ -1,4 +1,4 @@
-//! RMS norms of F32 rows, by CANN's RmsNorm, and Add where there is a residual.
+//! RMS norms, by CANN's RmsNorm, and Add where there is a residual or an offset of the weights.
 
 use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
@@ -12,17 +12,19 @@ use crate::{
     room::{Room, bytes},
     runtime::Operator,
     stream::AscendStream,
-    support::{by, not_yet, unsupported},
+    support::{by, is_float, not_yet, unsupported},
 };
 
 impl Norm for Ascend {
     fn norm_supports(&self, spec: &NormSpec) -> Support {
-        // Weights are F32, and CANN's are of the rows' type.
-        if spec.kind != NormKind::Rms || spec.dtype != DType::F32 || spec.weight_offset != 0.0 {
-            return Support::No(format!("{spec:?}: only RMS norms of F32 rows with weights as they are"));
+        if spec.kind != NormKind::Rms {
+            return Support::No(format!("{:?}: only RMS norms", spec.kind));
+        }
+        if !is_float(spec.dtype) {
+            return Support::No(format!("{} is not a floating-point type", spec.dtype));
         }
         // A residual is no part of the specification, so what adds it has to be there.
-        by(self, &[Operator::RmsNorm, Operator::Add])
+        by(self, &[Operator::RmsNorm, Operator::Add, Operator::Cast])
     }
 
     fn norm_quantize_supports(&self, _: &NormSpec, _: &QuantizeSpec) -> Support {
@@ -42,39 +44,71 @@ impl Norm for Ascend {
         if out.shape().elements() == 0 {
             return Ok(());
         }
-        // What rows are multiplied by is a result that nobody asked for, and what a residual is added to one in between:
-        // CANN's document does not say that an output may be read as well.
-        let (dims, each) = (out.dims(), one_each(out.dims()));
-        let mut room = Room::new(stream.aside(bytes(DType::F32, dims) + bytes(DType::F32, &each))?);
-        let between = room.tensor("norm", DType::F32, dims)?;
-        let rows = Rows {
-            weight: args.weight,
-            eps: f64::from(args.spec.eps),
-            factors: room.tensor("norm", DType::F32, &each)?,
+        let mut room = Room::new(stream.aside(aside(args.x.dims()))?);
+        let mut piece = |dtype, dims: &[usize]| room.tensor("norm", dtype, dims);
+        let (dims, f32) = (out.dims(), DType::F32);
+        let factors = piece(f32, &one_each(dims))?;
+        let weight = match args.weight {
+            Some(weight) if args.spec.weight_offset != 0.0 => {
+                let (ones, sum) = (stream.ones(dims[dims.len() - 1])?, piece(f32, weight.dims())?);
+                add(stream, weight, args.spec.weight_offset, &ones, &sum)?;
+                Some(sum)
+            }
+            weight => weight.cloned(),
         };
+        let rows = Rows { weight, eps: f64::from(args.spec.eps), factors };
         match &args.residual {
             None => rows.norm(stream, args.x, out),
             Some(NormResidual::Before { residual, sum }) => {
-                add(stream, args.x, residual, sum)?;
+                add(stream, args.x, 1.0, residual, sum)?;
                 rows.norm(stream, sum, out)
             }
             Some(NormResidual::After { residual }) => {
-                rows.norm(stream, args.x, &between)?;
-                add(stream, &between, residual, out)
+                // In F32 throughout, and rounded once. CANN's document does not say that an output may be read as well.
+                let (x, residual) =
+                    (widened(stream, &mut piece, args.x)?, widened(stream, &mut piece, residual)?);
+                let normed = piece(f32, dims)?;
+                rows.norm(stream, &x, &normed)?;
+                if out.dtype() == f32 {
+                    return add(stream, &normed, 1.0, &residual, out);
+                }
+                let sum = piece(f32, dims)?;
+                add(stream, &normed, 1.0, &residual, &sum)?;
+                stream.run("norm", &[("out", out)], |cann| cann.cast(&sum, out))
             }
             Some(other) => Err(unsupported("norm", "this form of residual", other)),
         }
     }
 }
 
+/// Memory for what lies between a norm's operators: rows four times, a number for each, and weights of each head.
+fn aside(dims: &[usize]) -> u64 {
+    5 * bytes(DType::F32, dims) + bytes(DType::F32, &one_each(dims))
+}
+
+/// A tensor in F32, itself where it is that.
+fn widened(
+    stream: &mut AscendStream,
+    piece: &mut impl FnMut(DType, &[usize]) -> Result<Tensor<Ascend>>,
+    tensor: &Tensor<Ascend>,
+) -> Result<Tensor<Ascend>> {
+    if tensor.dtype() == DType::F32 {
+        return Ok(tensor.clone());
+    }
+    let floats = piece(DType::F32, tensor.dims())?;
+    stream.run("norm", &[("x", tensor)], |cann| cann.cast(tensor, &floats))?;
+    Ok(floats)
+}
+
+/// `out = x + factor · y`.
 fn add(
     stream: &mut AscendStream,
     x: &Tensor<Ascend>,
-    residual: &Tensor<Ascend>,
+    factor: f32,
+    y: &Tensor<Ascend>,
     out: &Tensor<Ascend>,
 ) -> Result<()> {
-    let tensors = [("x", x), ("residual", residual), ("out", out)];
-    stream.run("norm", &tensors, |cann| cann.add(x, residual, out))
+    stream.run("norm", &[("x", x), ("residual", y), ("out", out)], |cann| cann.add(x, factor, y, out))
 }
 
 /// One number for each row.
@@ -85,18 +119,18 @@ fn one_each(dims: &[usize]) -> Vec<usize> {
     dims
 }
 
-struct Rows<'a> {
-    weight: Option<&'a Tensor<Ascend>>,
+struct Rows {
+    weight: Option<Tensor<Ascend>>,
     eps: f64,
     /// Room for one number a row.
     factors: Tensor<Ascend>,
 }
 
-impl Rows<'_> {
+impl Rows {
     /// All rows at once, or those of one head after the other where each has weights of its own.
     fn norm(&self, stream: &mut AscendStream, x: &Tensor<Ascend>, out: &Tensor<Ascend>) -> Result<()> {
         let columns = x.dims().last().copied().unwrap_or(0);
-        let Some(weight) = self.weight else {
+        let Some(weight) = &self.weight else {
             let ones = stream.ones(columns)?;
             return self.by(stream, &ones, x, out);
         };

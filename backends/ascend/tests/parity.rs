@@ -66,6 +66,7 @@ fn what_is_not_begun_is_refused() -> Result<()> {
         ("embedding", ascend.pooling_supports(&PoolingSpec::new(Pooling::Mean))),
         ("grouped", ascend.grouped_supports(&LinearSpec::w8a8(32, 32))),
         ("linear of floats", ascend.linear_supports(&LinearSpec::float(32, 32, WeightFormat::F32))),
+        ("layer norms", ascend.norm_supports(&NormSpec::layer(1e-5))),
         ("logits", ascend.logits_supports(&LogitsSpec::new(32))),
         ("plain activations", ascend.activation_supports(&ActivationSpec::new(Activation::Silu))),
         ("quantize", ascend.quantize_supports(&QuantizeSpec::INT8_PER_TOKEN)),
@@ -90,6 +91,7 @@ fn what_is_begun_is_granted() -> Result<()> {
             Support::Native,
             "{dtype}"
         );
+        assert_eq!(ascend.norm_supports(&NormSpec::rms(1e-5).with_dtype(dtype)), Support::Native, "{dtype}");
         for format in [ActivationFormat::Int8PerToken, ActivationFormat::Int8PerTensor] {
             let spec = LinearSpec::w8a8(32, 32).with_output(dtype).with_activation_format(format);
             for spec in [spec.clone(), spec.gated(Activation::Silu)] {
@@ -99,6 +101,6 @@ fn what_is_begun_is_granted() -> Result<()> {
     }
     let sums = LinearSpec::w8a8(65_535, 32).with_output(DType::I32);
     assert_eq!(ascend.linear_supports(&sums), Support::Native);
-    assert_eq!(ascend.norm_supports(&NormSpec::rms(1e-5)), Support::Native);
+    assert_eq!(ascend.norm_supports(&NormSpec::rms(0.0).with_weight_offset(1.0)), Support::Native);
     Ok(())
 }

@@ -84,7 +84,7 @@ impl Call<'_> {
         stream.run("linear", &[("scales", &scales)], |cann| cann.mul(&y, &scales, &next))?;
         mem::swap(&mut y, &mut next);
         if let Some(bias) = self.epilogue.bias {
-            stream.run("linear", &[("bias", bias)], |cann| cann.add(&y, bias, &next))?;
+            stream.run("linear", &[("bias", bias)], |cann| cann.add(&y, 1.0, bias, &next))?;
             mem::swap(&mut y, &mut next);
         }
         if spec.gate.is_some() {
@@ -103,7 +103,7 @@ impl Call<'_> {
                 stream.run("linear", &[("residual", residual)], |cann| cann.cast(residual, &floats))?;
                 floats
             };
-            stream.run("linear", &[("residual", &floats)], |cann| cann.add(&y, &floats, &next))?;
+            stream.run("linear", &[("residual", &floats)], |cann| cann.add(&y, 1.0, &floats, &next))?;
             mem::swap(&mut y, &mut next);
         }
         if self.out.dtype() == DType::F32 {

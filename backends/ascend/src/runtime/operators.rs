@@ -76,10 +76,11 @@ impl Runtime {
         tensors.iter().map(|tensor| Descriptor::of(self, tensor)).collect()
     }
 
-    /// `out = x + y`; dimensions of 1 are repeated.
+    /// `out = x + factor · y`; dimensions of 1 are repeated.
     pub(crate) fn add(
         &self,
         x: &Tensor<Ascend>,
+        mut factor: f32,
         y: &Tensor<Ascend>,
         out: &Tensor<Ascend>,
     ) -> Answer<Operation> {
@@ -87,9 +88,8 @@ impl Runtime {
         let (first, second) = (function!(cann, aclnnAddGetWorkspaceSize)?, function!(cann, aclnnAdd)?);
         let (create, destroy) = (function!(cann, aclCreateScalar)?, function!(cann, aclDestroyScalar)?);
         let tensors = self.describe(&[x, y, out])?;
-        let mut one = 1f32;
         // SAFETY: the value is of the type that is named, and is copied.
-        let alpha = unsafe { create(ptr::from_mut(&mut one).cast(), bindings::ACL_FLOAT) };
+        let alpha = unsafe { create(ptr::from_mut(&mut factor).cast(), bindings::ACL_FLOAT) };
         if alpha.is_null() {
             return Err(cann.error("aclCreateScalar", 0));
         }
