@@ -11,7 +11,9 @@ use anyhow::{Context, Result, bail};
 use bindgen::{Builder, EnumVariation, Formatter};
 
 use crate::command::Invocation;
+use crate::compiled::{self, Kind};
 use crate::peers::{digest, environment, interpreter, piece};
+use crate::runner::every;
 use crate::workspace::{Workspace, text};
 
 /// The folder with the list of what is needed.
@@ -22,6 +24,9 @@ const BINDINGS: &str = "backends/ascend/src/abi/bindings.rs";
 const LIBCLANG: &str = "LIBCLANG_PATH";
 /// The package with CANN's headers.
 const HEADERS: &str = "torch-npu==2.14.0";
+/// Which documents the stand-in goes by: those of 2025-11, and of 2026-08.
+const PROFILES: [&str; 2] = ["8.3", "9.0"];
+const PROFILE: &str = "HALITE_CANN_PROFILE";
 /// Says in the header that CANN's own was included before it.
 const TOGETHER: &str = "HALITE_WITH_ACL";
 
@@ -47,6 +52,14 @@ pub(crate) fn tools(workspace: &Workspace) -> Result<()> {
                       wheel.unlink()\n";
         interpreter(&python, &["-c", unpack, text(&headers)?])?.run(root)
     })
+}
+
+/// The backend's tests on the stand-in, by CANN's documents of either date: each refuses what the other allows.
+pub(crate) fn test(workspace: &Workspace) -> Result<()> {
+    let mut tests = compiled::all(workspace, Kind::Test)?;
+    tests.retain(|test| test.package == "halite-ascend");
+    let runs = PROFILES.iter().flat_map(|profile| tests.iter().map(move |test| (test, *profile)));
+    every(runs.map(|(test, profile)| test.run(&[], &[(PROFILE, profile), ("CI", "true")])))
 }
 
 /// Makes the bindings anew.

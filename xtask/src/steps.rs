@@ -144,6 +144,13 @@ pub(crate) fn table() -> Vec<Step> {
             work: Work::Function(ascend::check),
         },
         Step {
+            name: "ascend",
+            proves: "the Ascend backend's tests on a stand-in for CANN, by CANN's documents of 2025-11 and of 2026-08",
+            needs: &["build"],
+            set_up: false,
+            work: Work::Function(ascend::test),
+        },
+        Step {
             name: "report",
             proves: "what the CPU runs natively, how near it comes to its bounds, and how many cases say so",
             needs: &["build"],

@@ -14,10 +14,9 @@ use crate::{
 pub struct AscendGraph {
     recording: Recording,
     held: Vec<AscendBuffer>,
-    device: u64,
     runtime: Runtime,
-    /// Where it was launched; it must not run when it goes.
-    launched: Vec<Arc<Queue>>,
+    /// Where it was collected: the memory of operators that it uses is that stream's, one call after the other.
+    queue: Arc<Queue>,
 }
 
 impl AscendStream {
@@ -44,22 +43,19 @@ impl AscendStream {
         let held = mem::take(&mut self.held);
         let runtime = self.device.runtime().clone();
         let recording = runtime.told(runtime.end_capture(&self.queue))?;
-        Ok(AscendGraph { recording, held, device: self.device.id(), runtime, launched: Vec::new() })
+        Ok(AscendGraph { recording, held, runtime, queue: self.queue.clone() })
     }
 
     /// Queues all that was collected.
     ///
     /// # Errors
-    /// The graph is another device's; this stream collects itself; CANN's.
-    pub fn launch_graph(&mut self, graph: &mut AscendGraph) -> Result<()> {
+    /// The graph is another stream's; this stream collects itself; CANN's.
+    pub fn launch_graph(&mut self, graph: &AscendGraph) -> Result<()> {
         self.not_while_captured("launch_graph", "graphs have no graphs in them")?;
-        if graph.device != self.device.id() {
+        if !Arc::ptr_eq(&self.queue, &graph.queue) {
             let (operator, argument) = ("launch_graph", "graph");
-            let expected = "a graph of the stream's own device".to_owned();
+            let expected = "a graph that this stream has collected".to_owned();
             return Err(Error::Argument { operator, argument, expected, got: "another's".to_owned() });
-        }
-        if !graph.launched.iter().any(|queue| Arc::ptr_eq(queue, &self.queue)) {
-            graph.launched.push(self.queue.clone());
         }
         let runtime = self.device.runtime();
         runtime.told(runtime.replay(&self.queue, &graph.recording))?;
@@ -69,8 +65,8 @@ impl AscendStream {
 
 impl Drop for AscendGraph {
     fn drop(&mut self) {
-        // What went wrong there is heard of by the next call on the device.
-        self.launched.iter().for_each(|queue| drop(self.runtime.synchronize(queue)));
+        // It must not run when it goes. What went wrong there is heard of by the next call on the device.
+        let _ = self.runtime.synchronize(&self.queue);
     }
 }
 
