@@ -4,6 +4,9 @@ mod broadcast;
 mod call;
 
 pub(crate) mod add;
+pub(crate) mod add_rms_norm;
+pub(crate) mod apply_rotary_pos_emb;
+pub(crate) mod ascend_quant;
 pub(crate) mod cast;
 pub(crate) mod dynamic_quant;
 pub(crate) mod fused_infer_attention_score;
