@@ -6,6 +6,8 @@ mod descriptor;
 mod element;
 mod foreign;
 mod handle;
+#[cfg(test)]
+mod misuse;
 mod operator;
 mod runtime;
 mod settings;

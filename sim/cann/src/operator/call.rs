@@ -9,7 +9,9 @@ use crate::descriptor::{array, list, tensor};
 use crate::element::Element;
 use crate::handle::Handle;
 use crate::runtime::context::current;
-use crate::runtime::error::{Failure, PACKAGE_MISSING, PARAMETER_INVALID, PARAMETER_NULL, TILING, answer};
+use crate::runtime::error::{
+    Failure, INNER_NULL, PACKAGE_MISSING, PARAMETER_INVALID, PARAMETER_NULL, TILING, answer,
+};
 use crate::settings::{self, Profile};
 
 /// What an operator is to do, and what it wants beside.
@@ -119,6 +121,15 @@ impl Call {
         }
     }
 
+    /// The one tensor of a list that may be null.
+    pub(crate) fn optional_single(
+        &mut self,
+        name: &'static str,
+        handle: Handle,
+    ) -> Result<Option<Arg>, Failure> {
+        if handle == 0 { Ok(None) } else { self.single(name, handle).map(Some) }
+    }
+
     /// The values of an integer array, none if it is null.
     pub(crate) fn integers(&self, name: &str, handle: Handle) -> Result<Option<Vec<i64>>, Failure> {
         if handle == 0 {
@@ -139,6 +150,11 @@ impl Call {
     /// Refuses what the kernel does not do: 561002.
     pub(crate) fn tiles(&self, holds: bool, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if holds { Ok(()) } else { Err(self.failure(TILING, text())) }
+    }
+
+    /// The same where the document has a code of its own for it: 561103.
+    pub(crate) fn shapes(&self, holds: bool, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        if holds { Ok(()) } else { Err(self.failure(INNER_NULL, text())) }
     }
 
     /// Refuses what CANN may do and this library does not.

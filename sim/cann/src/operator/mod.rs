@@ -2,12 +2,22 @@
 
 mod broadcast;
 mod call;
+mod top_k;
 
 pub(crate) mod add;
+pub(crate) mod add_rms_norm;
+pub(crate) mod apply_rotary_pos_emb;
+pub(crate) mod ascend_quant;
 pub(crate) mod cast;
+pub(crate) mod dequant_swiglu_quant;
 pub(crate) mod dynamic_quant;
 pub(crate) mod fused_infer_attention_score;
+pub(crate) mod grouped_matmul;
 pub(crate) mod inplace_copy;
+pub(crate) mod moe_finalize_routing;
+pub(crate) mod moe_gating_top_k;
+pub(crate) mod moe_gating_top_k_softmax;
+pub(crate) mod moe_init_routing;
 pub(crate) mod mul;
 pub(crate) mod quant_matmul;
 pub(crate) mod rms_norm;

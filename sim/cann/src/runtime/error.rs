@@ -46,6 +46,8 @@ pub(crate) const STREAM_TIMEOUT: i32 = 507_046;
 pub(crate) const EVENT_TIMEOUT: i32 = 507_047;
 /// `ACLNN_ERR_INNER_TILING_ERROR`: a shape or an attribute that the kernel does not do.
 pub(crate) const TILING: i32 = 561_002;
+/// `ACLNN_ERR_INNER_NULLPTR`, which some documents have for shapes and attributes.
+pub(crate) const INNER_NULL: i32 = 561_103;
 /// `ACLNN_ERR_INNER_OPP_PATH_NOT_FOUND`: the operator's package is not installed.
 pub(crate) const PACKAGE_MISSING: i32 = 561_112;
 

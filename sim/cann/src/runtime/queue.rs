@@ -17,6 +17,8 @@ struct State {
     failure: Option<Failure>,
     /// The stream is to end: whoever waits in it stops.
     abandoned: bool,
+    /// A task waits for that end.
+    stalled: bool,
 }
 
 struct Shared {
@@ -93,6 +95,7 @@ impl Queue {
     /// A task that ends only when the stream does.
     pub(crate) fn stalled(&self) -> Task {
         let shared = self.shared.clone();
+        lock(&shared.state).stalled = true;
         Arc::new(move || {
             let mut state = lock(&shared.state);
             while !state.abandoned {
@@ -100,6 +103,14 @@ impl Queue {
             }
             Ok(())
         })
+    }
+
+    /// Ends after all tasks, or at once where one would never end.
+    pub(crate) fn finish(&self) {
+        if lock(&self.shared.state).stalled {
+            self.abandon();
+        }
+        self.wait(None);
     }
 
     /// Ends: tasks that have not begun do not run.

@@ -126,10 +126,7 @@ pub(crate) extern "C" fn aclrtDestroyStream(stream: Handle) -> i32 {
     let destroy = || {
         let found = find(stream)?;
         found.not_capturing()?;
-        // What is stalled would keep the caller for ever.
-        if !found.queue.wait(Some(Duration::from_secs(2))) {
-            found.queue.abandon();
-        }
+        found.queue.finish();
         lock(&STREAMS).take(stream, RUNTIME_PARAMETER).map(drop)
     };
     answer("aclrtDestroyStream", destroy())
