@@ -54,6 +54,7 @@
 //! | `cpu` (default) | the CPU backend, as `halite::cpu` |
 //! | `wgpu` | the backend for GPUs, as `halite::wgpu`; it has run on software drivers only, never on a GPU |
 //! | `cuda` | the backend for GPUs of NVIDIA's, as `halite::cuda`; it has run on an interpreter only, never on a GPU |
+//! | `ascend` | the backend for Huawei's NPUs, as `halite::ascend`; it is being written, and has run on a stand-in for CANN only |
 //! | `ndarray` | tensors to and from `ndarray` arrays |
 //!
 //! None brings a runtime, a server or a tokenizer: with `cpu` alone the whole tree is Halite's four crates,
@@ -73,3 +74,7 @@ pub use halite_wgpu as wgpu;
 /// The backend for GPUs of NVIDIA's.
 #[cfg(feature = "cuda")]
 pub use halite_cuda as cuda;
+
+/// The backend for Huawei's NPUs.
+#[cfg(feature = "ascend")]
+pub use halite_ascend as ascend;

@@ -116,10 +116,13 @@ pub(crate) fn pull(workspace: &Workspace, model: &str) -> Result<()> {
     one(workspace, Kind::Program, "halite")?.run(&["pull", model], &[])
 }
 
-/// The step `test`: all but the tests of the wgpu backend, which choose a driver, and of the CUDA backend, which need a compiler.
+/// The step `test`: all but the tests of the wgpu backend, which choose a driver, of the CUDA backend, which need a compiler, and
+/// of the Ascend backend, which run twice.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut tests = all(workspace, Kind::Test)?;
-    tests.retain(|test| test.package != "halite-wgpu" && !cuda::is_one(test));
+    tests.retain(|test| {
+        !["halite-wgpu", "halite-ascend"].contains(&test.package.as_str()) && !cuda::is_one(test)
+    });
     every(tests.iter().map(|test| test.run(&[], &[])))
 }
 

@@ -10,8 +10,17 @@ use crate::package::{patches, unpacked};
 use crate::workspace::Workspace;
 
 /// What whoever links the kernels must not have to build.
-const UNWANTED: &[&str] =
-    &["axum", "cudarc", "halite-engine", "halite-server", "hf-hub", "tokenizers", "tokio", "wgpu"];
+const UNWANTED: &[&str] = &[
+    "axum",
+    "cudarc",
+    "halite-engine",
+    "halite-server",
+    "hf-hub",
+    "libloading",
+    "tokenizers",
+    "tokio",
+    "wgpu",
+];
 /// What its tree must hold: a tree without them was not the consumer's.
 const EXPECTED: &[&str] = &["halite", "halite-cpu", "halite-hal", "halite-kernels"];
 

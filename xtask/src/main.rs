@@ -3,6 +3,7 @@
 //! A new task is one variant of [`Task`], one arm of [`run`] and one file beside this one.
 
 mod aarch64;
+mod ascend;
 mod bench_compare;
 mod built;
 mod command;
@@ -26,6 +27,7 @@ mod summary;
 mod vulkan;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -63,6 +65,12 @@ enum Task {
     Files,
     /// The CUDA backend's tests: every kernel compiled for every architecture, with the compiler they need; no GPU
     Cuda,
+    /// Make the Ascend backend's bindings of its header anew
+    BindgenAscend {
+        /// Only make them, here, by the libclang that LIBCLANG_PATH names
+        #[arg(long, hide = true)]
+        to: Option<PathBuf>,
+    },
     /// The licences, sources and bans of every dependency (deny.toml), by cargo-deny
     Deny,
     /// The security advisories of today for every dependency; needs their database from the network
@@ -125,6 +133,8 @@ fn run(task: Task) -> Result<bool> {
         Task::Setup => Selection::set_up(&table),
         Task::Files => Selection::of(&table, &["files"])?,
         Task::Cuda => Selection::of(&table, &["cuda"])?,
+        Task::BindgenAscend { to: Some(path) } => return ascend::generate(&workspace, &path).map(|()| true),
+        Task::BindgenAscend { to: None } => return ascend::bindgen(&workspace).map(|()| true),
         Task::Deny => Selection::of(&table, &["deny"])?,
         Task::Advisories => {
             CARGO_DENY.build(&workspace)?;

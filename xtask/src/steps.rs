@@ -6,8 +6,8 @@ use crate::built::{CARGO_DENY, CARGO_SEMVER_CHECKS};
 use crate::command::Invocation;
 use crate::runner::{Step, Work};
 use crate::{
-    compiled, consumer, cuda, deny, files, installed, package, peers, requirements, rust_version, semver,
-    vulkan,
+    ascend, compiled, consumer, cuda, deny, files, installed, package, peers, requirements, rust_version,
+    semver, vulkan,
 };
 
 /// The name that `halite pull` knows the model of the golden tests by.
@@ -21,6 +21,7 @@ pub(crate) const PUBLISHED: &[&str] = &[
     "halite-wgpu",
     "halite-ptx",
     "halite-cuda",
+    "halite-ascend",
     "halite",
     "halite-engine",
     "halite-server",
@@ -107,6 +108,13 @@ pub(crate) fn table() -> Vec<Step> {
             work: Work::Function(cuda::compiler),
         },
         Step {
+            name: "ascend-tools",
+            proves: "libclang and the headers of CANN that are public are there, as Python packages",
+            needs: &["tools"],
+            set_up: true,
+            work: Work::Function(ascend::tools),
+        },
+        Step {
             name: "test",
             proves: "unit, parity, property and golden tests",
             needs: &["model", "peers", "vulkan-drivers"],
@@ -127,6 +135,20 @@ pub(crate) fn table() -> Vec<Step> {
             needs: &["build", "cuda-compiler"],
             set_up: false,
             work: Work::Function(cuda::test),
+        },
+        Step {
+            name: "ascend-header",
+            proves: "the Ascend backend's bindings are made of its header, and the header agrees with CANN's acl/acl.h",
+            needs: &["ascend-tools"],
+            set_up: false,
+            work: Work::Function(ascend::check),
+        },
+        Step {
+            name: "ascend",
+            proves: "the Ascend backend's tests on a stand-in for CANN, by CANN's documents of 2025-11 and of 2026-08",
+            needs: &["build"],
+            set_up: false,
+            work: Work::Function(ascend::test),
         },
         Step {
             name: "report",

@@ -10,7 +10,8 @@ const FAMILIES: &str = "kernels/src/lib.rs";
 const BENCHES: &str = "benches/Cargo.toml";
 
 /// Folders with a file or a folder for each family.
-const ROOMS: &[&str] = &["backends/cpu/src", "backends/wgpu/src", "tests/src", "tests/tests/faults"];
+const ROOMS: &[&str] =
+    &["backends/cpu/src", "backends/wgpu/src", "backends/ascend/src", "tests/src", "tests/tests/faults"];
 
 /// Files that name each family, and how: `NAME` stands for it.
 const TABLES: &[(&str, &str)] = &[
@@ -82,6 +83,8 @@ mod tests {
             ("backends/cpu/src/rope/mod.rs", ""),
             ("backends/wgpu/src/norm.rs", ""),
             ("backends/wgpu/src/rope.rs", ""),
+            ("backends/ascend/src/norm.rs", ""),
+            ("backends/ascend/src/rope/mod.rs", ""),
             ("tests/src/norm.rs", ""),
             ("tests/src/rope.rs", ""),
             ("tests/src/families.rs", "            norm: edges;\n            ropes: edges;\n"),

@@ -1,0 +1,44 @@
+#![doc = include_str!("../README.md")]
+
+mod abi;
+mod activation;
+mod attention;
+mod cache;
+mod collectives;
+mod copy;
+mod device;
+mod embedding;
+mod gather;
+mod graph;
+mod grouped;
+mod linear;
+mod logits;
+mod memory;
+mod mla;
+mod moe;
+mod norm;
+mod options;
+mod quantize;
+mod room;
+mod rope;
+mod runtime;
+mod sampling;
+mod stream;
+mod support;
+mod top_k;
+
+pub use attention::AscendAttentionPlan;
+pub use cache::{AscendKvCache, AscendSlots};
+pub use collectives::AscendCommunicator;
+pub use device::Ascend;
+pub use embedding::AscendPoolingPlan;
+pub use graph::AscendGraph;
+pub use linear::{AscendLoraPlan, AscendPacked};
+pub use logits::AscendLogitsPlan;
+pub use memory::AscendBuffer;
+pub use mla::{AscendMlaPacked, AscendMlaPlan};
+pub use moe::AscendMoePlan;
+pub use options::Options;
+pub use rope::AscendRopePlan;
+pub use sampling::{AscendSamplingPlan, AscendVerifyPlan};
+pub use stream::{AscendEvent, AscendPending, AscendStream};

@@ -1,0 +1,122 @@
+//! Weights on the device, as CANN's products read them: I8 `[weight_rows, in_features]` without gaps, and behind them a scale for
+//! each row, F32.
+
+use std::{fmt, sync::Arc};
+
+use halite_hal::{DType, Device, Error, Pending, Result, Storage, Tensor};
+use halite_kernels::{
+    Checked,
+    linear::{HostWeights, LinearSpec},
+    saved_weights,
+};
+
+use crate::{device::Ascend, memory::AscendBuffer, stream::AscendStream, support::unsupported};
+
+/// Scales begin at a multiple of this.
+const ALIGNMENT: usize = 512;
+
+/// A counted handle to packed weights.
+#[derive(Clone)]
+pub struct AscendPacked(Arc<Inner>);
+
+struct Inner {
+    spec: LinearSpec,
+    buffer: AscendBuffer,
+}
+
+impl AsRef<LinearSpec> for AscendPacked {
+    fn as_ref(&self) -> &LinearSpec {
+        &self.0.spec
+    }
+}
+
+impl fmt::Debug for AscendPacked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AscendPacked({:?})", self.0.spec)
+    }
+}
+
+impl AscendPacked {
+    /// I8 `[weight_rows, in_features]`.
+    pub(super) fn elements(&self) -> Result<Tensor<Ascend>> {
+        let spec = &self.0.spec;
+        let dims = [spec.weight_rows(), spec.in_features];
+        Tensor::from_buffer(self.0.buffer.clone(), 0, DType::I8, &dims)
+    }
+
+    /// F32 `[weight_rows]`.
+    pub(super) fn scales(&self) -> Result<Tensor<Ascend>> {
+        let spec = &self.0.spec;
+        let at = Layout::of(spec)?.scales as u64;
+        Tensor::from_buffer(self.0.buffer.clone(), at, DType::F32, &[spec.weight_rows()])
+    }
+}
+
+/// Where the parts lie, in bytes.
+struct Layout {
+    scales: usize,
+    len: usize,
+}
+
+impl Layout {
+    fn of(spec: &LinearSpec) -> Result<Self> {
+        let rows = spec.weight_rows();
+        let scales = rows.checked_mul(spec.in_features).and_then(|n| n.checked_next_multiple_of(ALIGNMENT));
+        let len = scales.zip(rows.checked_mul(4)).and_then(|(scales, bytes)| scales.checked_add(bytes));
+        match (scales, len) {
+            (Some(scales), Some(len)) if i64::try_from(len).is_ok() => Ok(Layout { scales, len }),
+            _ => {
+                let (got, limit) = (u64::MAX, i64::MAX as u64);
+                Err(Error::Limit { operator: "linear", argument: "packed bytes", got, limit })
+            }
+        }
+    }
+}
+
+/// What saved weights begin with: the layout's name and version, and the spec they were packed for.
+fn header(spec: &LinearSpec) -> String {
+    format!("halite-ascend linear int8 v1 {spec:?}\n")
+}
+
+pub(super) fn pack(
+    device: &Ascend,
+    stream: &mut AscendStream,
+    weights: &Checked<HostWeights<'_>, &LinearSpec>,
+) -> Result<AscendPacked> {
+    let spec = *weights.context();
+    let layout = Layout::of(spec)?;
+    let one;
+    let (q, scales) = match **weights {
+        HostWeights::Int8PerChannel { q, scales } => (q, scales),
+        HostWeights::Int8PerTensor { q, scale } => {
+            one = vec![scale; spec.weight_rows()];
+            (q, &one[..])
+        }
+        other => return Err(unsupported("linear", "only INT8 without zero points", &other.format())),
+    };
+    let buffer = device.alloc(layout.len as u64)?;
+    stream.stage(&buffer, 0, bytemuck::cast_slice(q))?;
+    // Nobody reads what lies between, but who saves the weights.
+    stream.stage(&buffer, q.len() as u64, &vec![0; layout.scales - q.len()])?;
+    stream.stage(&buffer, layout.scales as u64, bytemuck::cast_slice(scales))?;
+    Ok(AscendPacked(Arc::new(Inner { spec: spec.clone(), buffer })))
+}
+
+pub(super) fn save(stream: &mut AscendStream, packed: &AscendPacked) -> Result<Vec<u8>> {
+    let mut bytes = header(packed.as_ref()).into_bytes();
+    bytes.extend(stream.read(&packed.0.buffer, 0, packed.0.buffer.len())?.wait()?);
+    Ok(bytes)
+}
+
+pub(super) fn restore(
+    device: &Ascend,
+    stream: &mut AscendStream,
+    spec: &LinearSpec,
+    saved: &[u8],
+) -> Result<AscendPacked> {
+    let len = Layout::of(spec)?.len as u64;
+    let bytes = saved_weights("linear", &header(spec), len, saved)?;
+    let buffer = device.alloc(len)?;
+    stream.stage(&buffer, 0, bytes)?;
+    Ok(AscendPacked(Arc::new(Inner { spec: spec.clone(), buffer })))
+}

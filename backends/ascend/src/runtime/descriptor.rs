@@ -1,0 +1,74 @@
+//! Tensors as CANN's operators take them: an allocation, and how the elements lie in it.
+
+use std::ptr;
+
+use halite_hal::{DType, Storage, Tensor};
+
+use super::{Answer, Runtime, RuntimeError, bindings};
+use crate::{abi::function, device::Ascend, memory::AscendBuffer};
+
+/// A descriptor of a tensor's memory.
+pub(crate) struct Descriptor {
+    runtime: Runtime,
+    raw: *mut bindings::aclTensor,
+    /// What it describes is held for whoever uses it.
+    buffer: AscendBuffer,
+}
+
+/// The number that CANN knows a tensor's type by.
+pub(super) fn type_of(tensor: &Tensor<Ascend>) -> Answer<bindings::aclDataType> {
+    match tensor.dtype() {
+        DType::F32 => Ok(bindings::ACL_FLOAT),
+        DType::F16 => Ok(bindings::ACL_FLOAT16),
+        DType::Bf16 => Ok(bindings::ACL_BF16),
+        DType::I8 => Ok(bindings::ACL_INT8),
+        DType::U8 => Ok(bindings::ACL_UINT8),
+        DType::I32 => Ok(bindings::ACL_INT32),
+        _ => Err(failed("a type that no operator takes", tensor)),
+    }
+}
+
+fn failed(what: &str, tensor: &Tensor<Ascend>) -> RuntimeError {
+    RuntimeError::of_code("aclCreateTensor", 0, format!("{what}: {tensor:?}"))
+}
+
+impl Descriptor {
+    /// Of a tensor as it lies: the allocation is one row of elements, the tensor a view of it.
+    pub(crate) fn of(runtime: &Runtime, tensor: &Tensor<Ascend>) -> Answer<Self> {
+        let dtype = type_of(tensor)?;
+        let size = tensor.dtype().size() as u64;
+        // Dimensions, strides and elements of an allocation are at most `i64::MAX`.
+        let wide = |values: &[usize]| values.iter().map(|&value| value as i64).collect::<Vec<_>>();
+        let (dims, strides) = (wide(tensor.dims()), wide(tensor.strides()));
+        let (offset, storage) = ((tensor.offset() / size) as i64, (tensor.buffer().len() / size) as i64);
+        let cann = runtime.enter()?;
+        let create = function!(cann, aclCreateTensor)?;
+        let (rank, data) = (dims.len() as u64, tensor.buffer().memory().raw());
+        let nd = bindings::ACL_FORMAT_ND;
+        // SAFETY: lists are as long as they are said to be and are copied; the view lies in the allocation, as every tensor.
+        let raw = unsafe {
+            create(dims.as_ptr(), rank, dtype, strides.as_ptr(), offset, nd, ptr::from_ref(&storage), 1, data)
+        };
+        if raw.is_null() {
+            return Err(cann.error("aclCreateTensor", 0));
+        }
+        Ok(Descriptor { runtime: runtime.clone(), raw, buffer: tensor.buffer().clone() })
+    }
+
+    pub(super) fn raw(&self) -> *mut bindings::aclTensor {
+        self.raw
+    }
+
+    pub(super) fn buffer(&self) -> &AscendBuffer {
+        &self.buffer
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        if let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyTensor) {
+            // SAFETY: it was made above, and nobody has it any more.
+            unsafe { destroy(self.raw) };
+        }
+    }
+}

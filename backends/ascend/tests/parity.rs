@@ -1,0 +1,106 @@
+//! The Ascend backend, judged on the stand-in for CANN. Nothing of it has been judged on an NPU.
+
+mod standin;
+
+use halite_hal::{DType, Result};
+use halite_kernels::{
+    Support,
+    activation::{Activation, ActivationOps, ActivationSpec, GateLayout, Glu},
+    attention::{Attention, AttentionMergeSpec, AttentionSpec},
+    cache::{KvCacheOps, KvSpec},
+    collectives::{Collective, CollectiveSpec, Collectives},
+    embedding::{Embedding, Pooling, PoolingSpec},
+    grouped::Grouped,
+    linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
+    logits::{LogitOps, LogitsSpec},
+    norm::{Norm, NormSpec},
+    quantize::{Quantize, QuantizeSpec},
+    rope::{Rope, RopeSpec, RopeStyle},
+    sampling::{Sampling, SamplingSpec},
+    top_k::{TopK, TopKSpec},
+};
+use halite_parity::parity_tests;
+use standin::device;
+
+// Families that are not begun, as far as their cases take something of them for granted; cases of `device` that take SiLU for
+// granted, of `cache` latent caches, of `linear` float weights, functions or soft-caps in the epilogue.
+parity_tests!(
+    ascend,
+    without [
+        "attention/errors",
+        "cache/errors",
+        "collectives/errors",
+        "collectives/mismatch",
+        "collectives/sequences",
+        "device/busy",
+        "device/tensors",
+        "embedding/errors",
+        "grouped",
+        "linear/epilogues",
+        "linear/errors",
+        "linear/packed",
+        "linear/random",
+        "logits/draws",
+        "logits/errors",
+        "mla/errors",
+        "rope/errors",
+        "rope/views",
+        "sampling/errors",
+        "sampling/frequencies",
+        "sampling/log_probs",
+        "sampling/probabilities"
+    ]
+    if_present device().map(Some)
+);
+
+/// The plainest of each family that is not begun. Whoever writes one takes it off both lists.
+#[test]
+fn what_is_not_begun_is_refused() -> Result<()> {
+    let ascend = device()?;
+    let rope = RopeSpec::new(32, RopeStyle::HalfSplit, 100);
+    for (family, support) in [
+        ("attention", ascend.attention_supports(&AttentionSpec::causal(1, KvSpec::new(1, 1, 32)))),
+        ("attention's merge", ascend.attention_merge_supports(&AttentionMergeSpec::new())),
+        ("latent caches", ascend.cache_supports(&KvSpec::latent(1, 32, 8))),
+        ("collectives", ascend.collectives_supports(&CollectiveSpec::new(Collective::AllGather, 2))),
+        ("embedding", ascend.pooling_supports(&PoolingSpec::new(Pooling::Mean))),
+        ("grouped", ascend.grouped_supports(&LinearSpec::w8a8(32, 32))),
+        ("linear of floats", ascend.linear_supports(&LinearSpec::float(32, 32, WeightFormat::F32))),
+        ("layer norms", ascend.norm_supports(&NormSpec::layer(1e-5))),
+        ("logits", ascend.logits_supports(&LogitsSpec::new(32))),
+        ("plain activations", ascend.activation_supports(&ActivationSpec::new(Activation::Silu))),
+        ("quantize", ascend.quantize_supports(&QuantizeSpec::INT8_PER_TOKEN)),
+        ("rope", ascend.rope_supports(&rope)),
+        ("sampling", ascend.sampling_supports(&SamplingSpec::new(32))),
+        ("top_k", ascend.top_k_supports(&TopKSpec::largest(1))),
+    ] {
+        assert!(matches!(support, Support::No(_)), "{family}: {support:?}");
+    }
+    Ok(())
+}
+
+/// The judge takes a refusal for an answer: this must not be one.
+#[test]
+fn what_is_begun_is_granted() -> Result<()> {
+    let ascend = device()?;
+    let glu = ActivationSpec::glu(Glu::Plain(Activation::Silu), GateLayout::Split);
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        assert_eq!(ascend.activation_supports(&glu.clone().with_dtype(dtype)), Support::Native, "{dtype}");
+        assert_eq!(
+            ascend.cache_supports(&KvSpec::new(1, 1, 32).with_dtype(dtype)),
+            Support::Native,
+            "{dtype}"
+        );
+        assert_eq!(ascend.norm_supports(&NormSpec::rms(1e-5).with_dtype(dtype)), Support::Native, "{dtype}");
+        for format in [ActivationFormat::Int8PerToken, ActivationFormat::Int8PerTensor] {
+            let spec = LinearSpec::w8a8(32, 32).with_output(dtype).with_activation_format(format);
+            for spec in [spec.clone(), spec.gated(Activation::Silu)] {
+                assert!(matches!(ascend.linear_supports(&spec), Support::Composed(_)), "{spec:?}");
+            }
+        }
+    }
+    let sums = LinearSpec::w8a8(65_535, 32).with_output(DType::I32);
+    assert_eq!(ascend.linear_supports(&sums), Support::Native);
+    assert_eq!(ascend.norm_supports(&NormSpec::rms(0.0).with_weight_offset(1.0)), Support::Native);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Releases of CANN that lack something: the stand-in with names taken out of its table of functions.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed test panics")]
+
+mod standin;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use halite_ascend::{Ascend, Options};
+use halite_hal::{DType, Device, Error, Result, Stream, Tensor};
+use halite_kernels::{
+    Support,
+    activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
+    linear::{Activations, Epilogue, HostWeights, Linear, LinearArgs, LinearSpec, Quantized},
+};
+
+/// The folder of a release without these functions, in which the run time lies as CANN's would.
+fn release(name: &str, without: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cann-{name}"));
+    fs::create_dir_all(&folder).unwrap();
+    let mut library = fs::read(standin::library()).unwrap();
+    for function in without {
+        let entry = [b"\0", function.as_bytes(), b"\0"].concat();
+        let places: Vec<usize> = (0..library.len() - entry.len())
+            .filter(|&at| library[at] == 0 && library[at..].starts_with(&entry))
+            .collect();
+        assert!(!places.is_empty(), "the stand-in has no {function}");
+        places.into_iter().for_each(|at| library[at + 1] = b'_');
+    }
+    fs::write(folder.join("libascendcl.so"), library).unwrap();
+    folder
+}
+
+fn sums(device: &Ascend) -> Result<Vec<i32>> {
+    let mut stream = device.stream()?;
+    let spec = LinearSpec::w8a8(2, 1).with_output(DType::I32);
+    let weights = HostWeights::Int8PerChannel { q: &[3, -4], scales: &[0.5] };
+    let weights = device.linear_pack(&mut stream, weights.check(&spec)?)?;
+    let x = Tensor::from_slice(&mut stream, &[5i8, 6], &[1, 2])?;
+    let scales = Tensor::from_slice(&mut stream, &[0.25f32], &[1])?;
+    let out = Tensor::new(device, DType::I32, &[1, 1])?;
+    stream.reserve(device.linear_workspace(&weights, 1))?;
+    let x = Activations::Quantized(Quantized::new(&x, &scales));
+    let args = LinearArgs { x, weights: &weights, epilogue: Epilogue::default(), out: &out };
+    device.linear(&mut stream, args.check()?)?;
+    out.to_vec(&mut stream)
+}
+
+#[test]
+fn an_operator_that_is_missing_is_refused_and_the_rest_works() -> Result<()> {
+    let folder = release("without-swiglu", &["aclnnSwiGlu"]);
+    let device = Ascend::new(Options::default().library(folder))?;
+    let spec = ActivationSpec::glu(Glu::Plain(Activation::Silu), GateLayout::Split);
+    let Support::No(reason) = device.activation_supports(&spec) else { panic!("granted") };
+    assert_eq!(reason, "this release of CANN has no aclnnSwiGlu");
+    let mut stream = device.stream()?;
+    let x = Tensor::from_slice(&mut stream, &[1f32, 2.0], &[1, 2])?;
+    let out = Tensor::new(&device, DType::F32, &[1, 1])?;
+    let args = ActivationArgs { spec: &spec, x: &x, out: ActivationOut::Float(&out) }.check()?;
+    let error = device.activation(&mut stream, args).unwrap_err();
+    assert!(matches!(&error, Error::Unsupported { reason: told, .. } if *told == reason), "{error}");
+    assert_eq!(sums(&device)?, [-9]);
+    Ok(())
+}
+
+#[test]
+fn an_older_form_serves_where_the_newer_one_is_missing() -> Result<()> {
+    assert_eq!(sums(&standin::device()?)?, [-9]);
+    let newer = ["aclnnQuantMatmulV5GetWorkspaceSize", "aclnnQuantMatmulV5"];
+    let device = Ascend::new(Options::default().library(release("without-v5", &newer)))?;
+    assert_eq!(sums(&device)?, [-9]);
+
+    let both = [newer[0], "aclnnQuantMatmulV4"];
+    let device = Ascend::new(Options::default().library(release("without-quant-matmul", &both)))?;
+    let support = device.linear_supports(&LinearSpec::w8a8(2, 1).with_output(DType::I32));
+    assert!(matches!(&support, Support::No(reason) if reason.contains("aclnnQuantMatmulV4")), "{support:?}");
+    assert!(matches!(sums(&device), Err(Error::Unsupported { .. })));
+    Ok(())
+}
+
+#[test]
+fn a_run_time_without_what_every_device_needs_is_an_error_by_name() {
+    let folder = release("without-contexts", &["aclrtSetCurrentContext"]);
+    let error = Ascend::new(Options::default().library(folder)).unwrap_err().to_string();
+    assert!(error.contains("this release of CANN has no aclrtSetCurrentContext"), "{error}");
+}

@@ -1,0 +1,43 @@
+//! `aclnnMul`: out = self * other.
+
+use super::call::phase_one;
+use super::{broadcast, phase_two};
+use crate::handle::Handle;
+
+const DOCUMENT: &str = "aclnnMul&aclnnInplaceMul.md, 2026-08-22";
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn aclnnMulGetWorkspaceSize(
+    this: Handle,
+    other: Handle,
+    out: Handle,
+    workspace: Option<&mut u64>,
+    executor: Option<&mut Handle>,
+) -> i32 {
+    phase_one("aclnnMul", DOCUMENT, workspace, executor, |call| {
+        let args = [call.tensor("self", this)?, call.tensor("other", other)?, call.tensor("out", out)?];
+        broadcast::plan(call, args, |left, right| left * right)
+    })
+}
+
+phase_two!(aclnnMul);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Element;
+    use crate::testing::Session;
+
+    #[test]
+    fn columns_are_repeated() {
+        let session = Session::new();
+        let left = session.tensor(&[2, 2], Element::Bf16, &[1.0, 2.0, 3.0, 4.0]);
+        let right = session.tensor(&[2, 1], Element::Bf16, &[10.0, -1.0]);
+        let out = session.empty(&[2, 2], Element::Bf16);
+        let first = |size: Option<&mut u64>, executor: Option<&mut Handle>| {
+            aclnnMulGetWorkspaceSize(left, right, out, size, executor)
+        };
+        session.run(first, aclnnMul).unwrap();
+        assert_eq!(session.read(out), [10.0, 20.0, -3.0, -4.0]);
+    }
+}
