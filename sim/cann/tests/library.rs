@@ -86,17 +86,20 @@ fn bytes_go_there_and_back() {
     }
     let (from, mut to) = ([1_u8, 2, 3, 4], [0_u8; 4]);
     let mut device = std::ptr::null_mut();
+    let (init, set_device) = (function!("aclInit", Init), function!("aclrtSetDevice", SetDevice));
+    let (malloc, free) = (function!("aclrtMalloc", Malloc), function!("aclrtFree", Free));
+    let (copy, finalize) = (function!("aclrtMemcpy", Memcpy), function!("aclFinalize", Finalize));
     // SAFETY: pointers are null or lead to memory of the sizes that are told.
     let codes = unsafe {
         [
-            function!("aclInit", Init)(std::ptr::null()),
-            function!("aclrtSetDevice", SetDevice)(0),
-            function!("aclrtMalloc", Malloc)(&mut device, 4, 0),
-            function!("aclrtMalloc", Malloc)(std::ptr::null_mut(), 4, 0),
-            function!("aclrtMemcpy", Memcpy)(device, 4, from.as_ptr().cast(), 4, 1),
-            function!("aclrtMemcpy", Memcpy)(to.as_mut_ptr().cast(), 4, device, 4, 2),
-            function!("aclrtFree", Free)(device),
-            function!("aclFinalize", Finalize)(),
+            init(std::ptr::null()),
+            set_device(0),
+            malloc(&mut device, 4, 0),
+            malloc(std::ptr::null_mut(), 4, 0),
+            copy(device, 4, from.as_ptr().cast(), 4, 1),
+            copy(to.as_mut_ptr().cast(), 4, device, 4, 2),
+            free(device),
+            finalize(),
         ]
     };
     assert_eq!(codes, [0, 0, 0, 107_000, 0, 0, 0, 0]);

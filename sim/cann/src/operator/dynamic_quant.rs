@@ -68,7 +68,7 @@ pub(super) fn quantize(row: &[f64]) -> (Vec<f64>, f64) {
     }
     // The scale is stored as f32, and rows are divided by what is stored.
     let scale = f64::from((largest / 127.0) as f32);
-    let even = SEED.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+    let even = SEED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
     let round = |value: &f64| {
         let steps = value / scale;
         if even { steps.round_ties_even() } else { steps.round() }.clamp(-128.0, 127.0)
