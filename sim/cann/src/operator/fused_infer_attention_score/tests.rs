@@ -150,6 +150,25 @@ fn the_last_query_sees_the_last_key() {
 }
 
 #[test]
+fn version_3_gives_the_same() {
+    let session = Session::new();
+    let Case { query, key, value, mask, table, out, .. } = case(&session);
+    let [key, value] = [session.list(&[key]), session.list(&[value])];
+    let [lengths, kv_lengths] =
+        [[2, 3], [3, 1]].map(|values: [i64; 2]| aclCreateIntArray(values.as_ptr(), 2));
+    let first = |size: Option<&mut u64>, executor: Option<&mut Handle>| {
+        let layout = c"TND".as_ptr();
+        aclnnFusedInferAttentionScoreV3GetWorkspaceSize(
+            query, key, value, 0, mask, lengths, kv_lengths, 0, 0, 0, 0, 0, 0, 0, table, 0, 0, 0, 0, 0, 0, 0,
+            0, 0, 0, 0, 0, 2, 1.0, 0, 0, layout, 1, 3, 0, 128, 0, false, 0, 0, out, 0, size, executor,
+        )
+    };
+    session.run(first, aclnnFusedInferAttentionScoreV3).unwrap();
+    assert_eq!(aclDestroyIntArray(lengths) + aclDestroyIntArray(kv_lengths), 0);
+    assert_close(&firsts(&session, out), &[3.0, 3.0, 5.0, 5.0, -7.0, -7.0], 1.0 / 256.0);
+}
+
+#[test]
 fn scores_weigh_the_values() {
     let session = Session::new();
     let mut case = case(&session);
