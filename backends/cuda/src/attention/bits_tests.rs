@@ -7,7 +7,7 @@ use halite_kernels::{
     cache::{KvFormat, KvSpec},
 };
 
-use super::testing::{Sequence, by_tensor_cores};
+use super::testing::{Sequence, by_tensor_cores, by_words};
 use crate::testing;
 
 fn spec(group: usize, head_dim: usize, value_dim: usize, format: KvFormat) -> AttentionSpec {
@@ -33,6 +33,26 @@ fn a_row_has_the_same_bits_in_every_tile() -> Result<()> {
                 let got = sequence.run(stream, rows, |stream, call| call.run(stream))?;
                 assert!(got == all[all.len() - got.len()..], "{spec:?}, {rows} rows");
             }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn both_kernels_have_the_same_numbers() -> Result<()> {
+    let Some(cuda) = testing::cuda("attention by the tensor cores") else { return Ok(()) };
+    let stream = &mut cuda.stream()?;
+    let (float, int8) = (KvFormat::Float(DType::Bf16), KvFormat::Int8PerTokenHead);
+    for (head_dim, value_dim, format) in [(128, 128, float), (256, 256, float), (64, 96, int8)] {
+        let spec = spec(3, head_dim, value_dim, format);
+        let sequence = Sequence::new(&cuda, stream, &spec, 90, &[])?;
+        let got = sequence.run(stream, 4, by_tensor_cores)?;
+        let expected = sequence.run(stream, 4, by_words)?;
+        for (index, (got, expected)) in got.into_iter().zip(expected).enumerate() {
+            let (got, expected) = (bf16::from_bits(got).to_f32(), bf16::from_bits(expected).to_f32());
+            // Both are rounded once.
+            let most = expected.abs() / 128.0 + 1e-5;
+            assert!((got - expected).abs() <= most, "{spec:?}, {index}: {got}, {expected}");
         }
     }
     Ok(())

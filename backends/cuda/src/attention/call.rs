@@ -24,7 +24,7 @@ use crate::{
 static ATTEND: Source = Source::new("attention/attend.cu", include_str!("attend.cu"));
 static JOIN: Source = Source::new("attention/join.cu", include_str!("join.cu"));
 
-fn attend(operator: &'static str, rows: usize, int8: bool) -> Launch {
+pub(super) fn attend(operator: &'static str, rows: usize, int8: bool) -> Launch {
     Launch::new(operator, &ATTEND, "attend").constant("ROWS", rows).constant("INT8", int8.into())
 }
 

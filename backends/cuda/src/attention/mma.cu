@@ -83,7 +83,7 @@ DEVICE void scale_weights(f32 (&weights)[STEP / 8][4], const u32 (&seen)[2], con
     }
 }
 
-KERNEL void __launch_bounds__(THREADS, COLUMNS == 64 ? 3 : 2) attend_mma(CALL_PARAMETERS) {
+KERNEL void __launch_bounds__(THREADS, COLUMNS == 64 && !INT8 ? 3 : 2) attend_mma(CALL_PARAMETERS) {
     const Call call = CALL_ARGUMENTS;
     extern __shared__ __align__(128) u8 memory[];
     __shared__ i64 cache_rows[2][STEP];

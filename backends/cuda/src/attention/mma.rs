@@ -6,7 +6,6 @@ use halite_kernels::{
     cache::KvFormat,
 };
 
-use super::shape::SHARED;
 use crate::{
     compile::{Program, Source},
     launch::Launch,
@@ -91,7 +90,7 @@ fn block_rows(spec: &AttentionSpec, rows: usize) -> usize {
 mod tests {
     use halite_kernels::{attention::ValueProducts, cache::KvSpec};
 
-    use super::*;
+    use super::{super::shape::SHARED, *};
 
     fn spec(group: usize, head_dim: usize, dtype: DType) -> AttentionSpec {
         AttentionSpec::causal(group, KvSpec::new(1, 1, head_dim).with_dtype(dtype)).with_dtype(dtype)

@@ -9,9 +9,11 @@ use halite_kernels::{
 
 use super::{
     Call, Queries, RowTensors,
+    call::attend,
     mma::{self, SOURCE},
+    shape,
 };
-use crate::{cache::CudaKvCache, compile::Source, device::Cuda, stream::CudaStream};
+use crate::{cache::CudaKvCache, compile::Source, device::Cuda, launch::Launch, stream::CudaStream};
 
 /// One sequence in blocks of any order.
 pub(super) struct Sequence<'a> {
@@ -114,15 +116,25 @@ impl<'a> Sequence<'a> {
 
 /// A call whose rows are read whole, by a source like the tensor cores' kernel.
 pub(super) fn launch(stream: &mut CudaStream, call: Call<'_>, source: &'static Source) -> Result<()> {
-    let Call { operator, plan, tensors, .. } = call;
-    let AttentionOut::Normalised(out) = tensors.out else { unreachable!("a result is asked for") };
-    assert!(!plan.cut.parted, "rows are read whole");
-    let launch = mma::start(operator, source, &plan.spec, plan.tile.rows());
-    let queries = Queries { q: tensors.q, first: 0 };
-    stream.launch(call.described(launch, &plan.cut.whole(), queries, Some(out), None))
+    let start = mma::start(call.operator, source, &call.plan.spec, call.plan.tile.rows());
+    launch_whole(stream, call, start)
 }
 
 /// The tensor cores' kernel as it is.
 pub(super) fn by_tensor_cores(stream: &mut CudaStream, call: Call<'_>) -> Result<()> {
     launch(stream, call, &SOURCE)
+}
+
+/// The kernel of every type and shape, for up to 16 rows.
+pub(super) fn by_words(stream: &mut CudaStream, call: Call<'_>) -> Result<()> {
+    let shared = shape::shared(&call.plan.spec, call.plan.tile.rows());
+    launch_whole(stream, call, attend(call.operator, 16, false).shared(shared))
+}
+
+fn launch_whole(stream: &mut CudaStream, call: Call<'_>, start: Launch) -> Result<()> {
+    let Call { plan, tensors, .. } = call;
+    let AttentionOut::Normalised(out) = tensors.out else { unreachable!("a result is asked for") };
+    assert!(!plan.cut.parted, "rows are read whole");
+    let queries = Queries { q: tensors.q, first: 0 };
+    stream.launch(call.described(start, &plan.cut.whole(), queries, Some(out), None))
 }
