@@ -25,6 +25,7 @@ const INSTRUCTIONS: &[(&str, &[&str])] = &[
     ("activation.cu", &["LDG.E.128", "STG.E.128", "MUFU"]),
     ("activation_quantize.cu", &["SHFL", "STG.E"]),
     ("attention/attend.cu", &["LDS.128", "STS.128", "LDG.E.128", "SHFL", "MUFU.EX2"]),
+    ("attention/mma.cu", &["HMMA", "LDGSTS", "LDSM", "SHFL", "MUFU.EX2"]),
     ("attention/join.cu", &["LDG", "STG", "MUFU.EX2"]),
     ("cache/write.cu", &["LDG", "STG", "SHFL"]),
     ("collectives/reduce.cu", &["LDG", "STG"]),
