@@ -2,7 +2,7 @@
 
 use super::allocation::Allocation;
 use super::global::GlobalMemory;
-use super::window;
+use super::{is_aligned, window};
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, Base, Order, Space};
 use crate::registers::{LANES, Lanes};
@@ -119,7 +119,7 @@ fn place(address: u64) -> u64 {
 }
 
 /// The allocation that a lane's bytes lie in, most often the one of the lane before. They begin at a multiple of their
-/// number.
+/// number, a power of two.
 #[inline]
 pub(super) fn find<'m>(
     memory: &'m GlobalMemory,
@@ -134,9 +134,47 @@ pub(super) fn find<'m>(
         _ => memory.find(address, bytes, access).map_err(|kind| Problem::at(lane, kind))?,
     };
     *known = Some(allocation);
-    if !address.is_multiple_of(u64::from(bytes)) {
+    if !is_aligned(address, bytes) {
         let kind = FaultKind::Misaligned { space: Space::Global, access, address, align: bytes };
         return Err(Problem::at(lane, kind));
     }
     Ok(allocation)
+}
+
+/// The allocation that the bytes of all lanes lie in, if it is one and they begin at multiples of their number, a power of
+/// two.
+#[inline]
+pub(super) fn find_all<'m>(
+    memory: &'m GlobalMemory,
+    lanes: u32,
+    addresses: &Lanes,
+    bytes: u32,
+) -> Option<&'m Allocation> {
+    let allocation = memory.at(addresses[lanes.trailing_zeros() as usize % LANES])?;
+    let (mut last, mut bits) = (0, 0);
+    let mut look = |address: u64| {
+        last = last.max(address.wrapping_sub(allocation.start));
+        bits |= address;
+    };
+    if lanes == u32::MAX {
+        addresses.iter().for_each(|&address| look(address));
+    } else {
+        each(lanes).for_each(|lane| look(addresses[lane]));
+    }
+    let fits = allocation.holds(allocation.start.wrapping_add(last), u64::from(bytes));
+    (fits && is_aligned(bits, bytes)).then_some(allocation)
+}
+
+/// Makes a value for each lane of the mask.
+#[inline(always)]
+pub(super) fn fill_lanes(lanes: u32, into: &mut Lanes, value: impl Fn(usize) -> u64) {
+    if lanes == u32::MAX {
+        for (lane, into) in into.iter_mut().enumerate() {
+            *into = value(lane);
+        }
+    } else {
+        for lane in each(lanes) {
+            into[lane] = value(lane);
+        }
+    }
 }
