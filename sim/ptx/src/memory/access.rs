@@ -64,6 +64,27 @@ impl Step<'_> {
         }
     }
 
+    /// Looks at what is remembered of shared bytes that lanes read.
+    pub(super) fn note_reads(&mut self, lanes: u32, addresses: &Lanes, bytes: u32, ordered: bool) {
+        // How many lanes in a row have read the same, and whether one more would change nothing.
+        let (mut previous, mut repeats, mut alike) = (u64::MAX, 0, false);
+        for lane in each(lanes) {
+            let address = addresses[lane];
+            if address != previous {
+                (previous, repeats, alike) = (address, 0, false);
+            }
+            repeats += 1;
+            if repeats == 3
+                && let Some(races) = &mut self.state.shared.races
+            {
+                alike = races.reads_alike(address as usize, bytes as usize, self.warp);
+            }
+            if !alike {
+                self.note_read(lane, address, bytes, ordered);
+            }
+        }
+    }
+
     /// Looks at what is remembered of shared bytes that a lane reads.
     #[inline]
     pub(super) fn note_read(&mut self, lane: usize, address: u64, bytes: u32, ordered: bool) {

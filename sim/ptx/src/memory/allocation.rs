@@ -98,14 +98,7 @@ impl Allocation {
 
     /// Values of lanes, as [`Allocation::load`] gives them, `offset` behind the addresses.
     #[inline]
-    pub(super) fn gather(
-        &self,
-        lanes: u32,
-        addresses: &Lanes,
-        offset: u64,
-        width: u32,
-        into: &mut Lanes,
-    ) {
+    pub(super) fn gather(&self, lanes: u32, addresses: &Lanes, offset: u64, width: u32, into: &mut Lanes) {
         let add = offset.wrapping_sub(self.start);
         let word = |at: u64| u64::from(self.word(at / 4).load(Relaxed));
         let at = |lane: usize| addresses[lane].wrapping_add(add);

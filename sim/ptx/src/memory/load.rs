@@ -109,9 +109,7 @@ impl Step<'_> {
                     extension.apply_all(lanes, values);
                 }
                 if self.state.shared.is_checked() {
-                    for lane in each(lanes) {
-                        self.note_read(lane, addresses[lane], bytes, order != Order::Weak);
-                    }
+                    self.note_reads(lanes, addresses, bytes, order != Order::Weak);
                 }
             }
             Space::Local => {

@@ -62,11 +62,13 @@ impl Partial {
 
 impl Clocks {
     /// Whether the remembered access is ordered before one with this tag.
-    #[inline]
+    #[inline(always)]
     fn before(&self, old: Tag, tag: Tag) -> bool {
-        if old == Tag::default() {
-            return true;
-        }
+        old == Tag::default() || self.is_before(old, tag)
+    }
+
+    #[inline]
+    fn is_before(&self, old: Tag, tag: Tag) -> bool {
         if old.is(UNDER_WAY) {
             return false;
         }
@@ -99,9 +101,8 @@ impl Clocks {
         } else if self.before(first, tag) {
             [tag, second]
         } else {
-            let several = second.warp() == tag.warp()
-                && second.epoch() == tag.epoch()
-                && second.lane() != tag.lane();
+            let several =
+                second.warp() == tag.warp() && second.epoch() == tag.epoch() && second.lane() != tag.lane();
             [first, if several { tag.of_several() } else { tag }]
         };
     }
@@ -143,6 +144,16 @@ impl Races {
     #[inline]
     pub(crate) fn tag(&self, warp: usize, pc: usize, ordered: bool) -> Tag {
         Tag::new(self.clocks.warps[warp][warp], pc, warp, ordered)
+    }
+
+    /// Whether other lanes may read bytes that two lanes of the same instruction have read, and nothing would be found or
+    /// remembered that is not yet: what the warp itself wrote counts by lane.
+    pub(crate) fn reads_alike(&mut self, address: usize, bytes: usize, warp: usize) -> bool {
+        let mut alike = true;
+        self.shadow.touch(address, bytes, |_, cell| {
+            alike &= cell.write == Tag::default() || cell.write.warp() != warp;
+        });
+        alike
     }
 
     /// A lane reads bytes.
@@ -223,8 +234,8 @@ impl Races {
             self.clocks.partial[warp] = None;
             return;
         }
-        let partial =
-            self.clocks.partial[warp].get_or_insert_with(|| Box::new(Partial { since, known: [[0; 32]; 32] }));
+        let partial = self.clocks.partial[warp]
+            .get_or_insert_with(|| Box::new(Partial { since, known: [[0; 32]; 32] }));
         let mut all = [0; 32];
         for lane in each(met) {
             join(&mut all, &partial.known[lane]);
@@ -448,5 +459,15 @@ mod tests {
         assert_eq!(races.write(8, 4, tag, 0, false), None);
         assert_eq!(races.write(8, 4, tag, 1, true), None);
         assert!(races.write(8, 4, tag, 2, false).is_some());
+    }
+
+    #[test]
+    fn what_the_warp_itself_wrote_counts_by_lane() {
+        let mut races = Races::new(64, 2);
+        assert!(races.reads_alike(8, 4, 0));
+        assert!(!write(&mut races, 0, 3));
+        assert!(!races.reads_alike(8, 4, 0));
+        assert!(!races.reads_alike(4, 8, 0));
+        assert!(races.reads_alike(8, 4, 1));
     }
 }

@@ -77,20 +77,13 @@ impl Shared {
 
     /// Values of lanes, as [`Shared::load`] gives them, `offset` behind the addresses.
     #[inline]
-    pub(super) fn gather(
-        &self,
-        lanes: u32,
-        addresses: &Lanes,
-        offset: u64,
-        width: u32,
-        into: &mut Lanes,
-    ) {
-        let of = |lane: usize, width| self.load(addresses[lane] + offset, width);
+    pub(super) fn gather(&self, lanes: u32, addresses: &Lanes, offset: u64, width: u32, into: &mut Lanes) {
+        let at = |lane: usize| addresses[lane].wrapping_add(offset);
         match width {
-            1 => fill_lanes(lanes, into, |lane| of(lane, 1)),
-            2 => fill_lanes(lanes, into, |lane| of(lane, 2)),
-            4 => fill_lanes(lanes, into, |lane| of(lane, 4)),
-            _ => fill_lanes(lanes, into, |lane| of(lane, 8)),
+            1 => fill_lanes(lanes, into, |lane| self.load(at(lane), 1)),
+            2 => fill_lanes(lanes, into, |lane| self.load(at(lane), 2)),
+            4 => fill_lanes(lanes, into, |lane| self.load(at(lane), 4)),
+            _ => fill_lanes(lanes, into, |lane| self.load(at(lane), 8)),
         }
     }
 
@@ -155,11 +148,14 @@ impl Shared {
 /// A little-endian value of 1, 2, 4 or 8 bytes.
 #[inline(always)]
 pub(super) fn load(bytes: &[u8], at: usize, width: u32) -> u64 {
-    match width {
-        1 => u64::from(bytes[at]),
-        2 => u64::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])),
-        4 => u64::from(u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))),
-        _ => u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])),
+    // One look at the bounds a value.
+    let bytes = &bytes[at..at + width as usize];
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
     }
 }
 
