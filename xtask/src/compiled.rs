@@ -116,7 +116,7 @@ pub(crate) fn pull(workspace: &Workspace, model: &str) -> Result<()> {
     one(workspace, Kind::Program, "halite")?.run(&["pull", model], &[])
 }
 
-/// The step `test`: all but the tests of the wgpu backend, which choose a driver, and of the CUDA backend, which need a compiler.
+/// The step `test`: all but the tests of the wgpu backend, which choose a driver, and those of CUDA, which need a compiler.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut tests = all(workspace, Kind::Test)?;
     tests.retain(|test| test.package != "halite-wgpu" && !cuda::is_one(test));
