@@ -80,7 +80,9 @@ template <> constexpr u32 EXPONENT<f16> = 0x7c00u;
 DEVICE bool is_finite(u32 element) { return (element & EXPONENT<Value>) != EXPONENT<Value>; }
 
 // A word of two elements with 0 for those that are not finite.
-DEVICE u32 finite_ones(u32 word) { return (is_finite(word) ? word & 0xffffu : 0u) | (is_finite(word >> 16) ? word & 0xffff0000u : 0u); }
+DEVICE u32 finite_ones(u32 word) {
+    return (is_finite(word) ? word & 0xffffu : 0u) | (is_finite(word >> 16) ? word & 0xffff0000u : 0u);
+}
 
 // Adds weights times values. FINITE: without those values that are not finite.
 template <bool FINITE>
