@@ -39,7 +39,7 @@ fn assert_sums(report: &Value, text: &str, tables: u64, int8_stored: bool) {
     for memory in memory {
         let embedding_int8 = table + 4 * of("vocabulary");
         let (weights, kv_type, kv_element) = match memory["weights"].as_str().unwrap() {
-            "w8a8" if int8_stored => (matrices + 4 * rows + 2 * table + embedding_int8, "f16", 2),
+            "w8a8" if int8_stored => (matrices + 4 * rows + 4 * table, "f16", 2),
             "w8a8" => (matrices + 4 * rows + 2 * embedding_int8, "f16", 2),
             "w4a8" => {
                 // Whole bytes of 4-bit values, and a scale for each 32: in some models the last group of a row is short.

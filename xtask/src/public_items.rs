@@ -17,10 +17,11 @@ use crate::workspace::{Workspace, text};
 /// Holds rustdoc's name for the process that stands in for it.
 const STANDS_IN_FOR: &str = "XTASK_STANDS_IN_FOR_RUSTDOC";
 /// What rustdoc is asked for: everything that a comparison may want to know of an item.
-const FLAGS: &str = "-Z unstable-options --output-format=json --document-private-items --document-hidden-items --cap-lints=allow";
+const FLAGS: &str = "-Z unstable-options --output-format=json --document-private-items --document-hidden-items \
+                     --cap-lints=allow";
 
-/// Writes a file of JSON for each library of the checkout in `root`, into the folder that is returned. What is compiled for it is shared with
-/// every other build.
+/// Writes a file of JSON for each library of the checkout in `root`, into the folder that is returned. What is compiled for it
+/// is shared with every other build.
 pub(crate) fn write(workspace: &Workspace, root: &Path, name: &str) -> Result<PathBuf> {
     let target = workspace.target("semver").join(name);
     let rustdoc = env::var("RUSTDOC").unwrap_or_else(|_| "rustdoc".to_owned());

@@ -7,35 +7,20 @@ use halite_kernels::{
     cache::{KvFormat, KvSpec},
 };
 
-use super::testing::{Sequence, by_tensor_cores, launch};
+use super::{
+    mma::SOURCE,
+    testing::{Sequence, by_tensor_cores, launch},
+};
 use crate::{compile::Source, testing};
-
-/// The files that the source is made of, each including the next.
-const FILES: [(&str, &str); 4] = [
-    ("attention/mma.cu", include_str!("mma.cu")),
-    ("attention/products.cuh", include_str!("products.cuh")),
-    ("attention/step.cuh", include_str!("step.cuh")),
-    ("attention/call.cuh", include_str!("call.cuh")),
-];
 
 /// The source with one place changed.
 fn changed(from: &str, to: &str) -> &'static Source {
-    let mut text = String::new();
-    for (name, file) in FILES.iter().rev() {
-        let (included, whole) = (format!("#include \"{name}\"\n"), file.replace("#pragma once\n", ""));
-        let next = FILES.iter().skip_while(|(other, _)| other != name).nth(1);
-        text = match next {
-            Some((next, _)) => {
-                let include = format!("#include \"{next}\"\n");
-                assert_eq!(whole.matches(&include).count(), 1, "{name} includes {next}");
-                whole.replace(&include, &text)
-            }
-            None => whole,
-        };
-        assert!(!text.contains(&included), "{name} is there once");
-    }
-    assert_eq!(text.matches(from).count(), 1, "the source has one {from:?}");
-    Box::leak(Box::new(Source::new("test/mma.cu", text.replace(from, to).leak())))
+    let headers = [
+        ("attention/products.cuh", include_str!("products.cuh")),
+        ("attention/step.cuh", include_str!("step.cuh")),
+        ("attention/call.cuh", include_str!("call.cuh")),
+    ];
+    testing::changed("test/mma.cu", &SOURCE, &headers, from, to)
 }
 
 /// What a source gives, and what it should.

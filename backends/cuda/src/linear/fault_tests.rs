@@ -5,21 +5,18 @@ use halite_kernels::linear::LinearSpec;
 
 use super::{
     dot, int8,
-    testing::{self, Layer},
+    testing::{Layer, Ran},
 };
-use crate::{compile::Source, testing::cuda};
+use crate::{
+    compile::Source,
+    testing::{self, cuda},
+};
 
 /// The source with one place of its tile changed.
 fn changed(from: &str, to: &str) -> &'static Source {
     let headers =
         [("linear/int8.cuh", include_str!("int8.cuh")), ("linear/tile.cuh", include_str!("tile.cuh"))];
     testing::changed("test/int8.cu", &int8::SOURCE, &headers, from, to)
-}
-
-/// What a source gives, and what it should.
-struct Ran {
-    got: Result<Vec<u8>>,
-    expected: Vec<u8>,
 }
 
 /// None without NVRTC.

@@ -9,11 +9,11 @@ use halite_kernels::{
 use super::{
     super::{
         bits_tests::formats,
-        testing::{self, Inputs, Random},
+        testing::{self, Inputs, Ran, Random},
     },
     *,
 };
-use crate::testing::cuda;
+use crate::testing::{changed, cuda};
 
 /// What the result holds where nothing is written.
 const UNTOUCHED: u8 = 0xab;
@@ -297,8 +297,8 @@ fn a_kernel_is_chosen_by_format_and_a_tile_by_the_share_of_a_group() -> Result<(
     Ok(())
 }
 
-/// What the source gives with one place changed of how a block finds its rows, and what it should; none without NVRTC.
-fn with_a_fault(from: &str, to: &str) -> Result<Option<(Result<Vec<u8>>, Vec<u8>)>> {
+/// The source with one place changed of how a block finds its rows; none without NVRTC.
+fn with_a_fault(from: &str, to: &str) -> Result<Option<Ran>> {
     let headers = [("linear/group_rows.cuh", include_str!("group_rows.cuh"))];
     // A device of its own: a fault loses it.
     let Some(cuda) = cuda("faults in how blocks find rows") else { return Ok(None) };
@@ -308,7 +308,7 @@ fn with_a_fault(from: &str, to: &str) -> Result<Option<(Result<Vec<u8>>, Vec<u8>
     let offsets = Tensor::from_slice(stream, &ends, &[ends.len()])?;
     let rows = RowGroups::Sorted { offsets: &offsets, slots: None, top_k: 1 };
     let expected = case.run(stream, rows, None, (Product::Dot, None))?;
-    let source = testing::changed("test/grouped_int8.cu", &int8::GROUPED, &headers, from, to);
+    let source = changed("test/grouped_int8.cu", &int8::GROUPED, &headers, from, to);
     let room = Tensor::from_slice(stream, &vec![UNTOUCHED; expected.len()], &[expected.len()])?;
     let out = Tensor::from_buffer(room.buffer().clone(), room.offset(), case.spec.output, &[40, 21])?;
     let groups = Groups {
@@ -325,7 +325,7 @@ fn with_a_fault(from: &str, to: &str) -> Result<Option<(Result<Vec<u8>>, Vec<u8>
     let mut launch = groups.launch(0, &case.weights, |_| (Product::Int8, Some(Tile::DECODE)))?;
     launch.variant = int8::grouped("grouped", source, Tile::DECODE).variant;
     let got = stream.launch(launch).and_then(|()| room.to_vec::<u8>(stream));
-    Ok(Some((got, expected)))
+    Ok(Some(Ran { got, expected }))
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn a_wrong_boundary_of_a_group_is_wrong_numbers() -> Result<()> {
     for (to, right) in
         [(end, true), ("min(first + BLOCK_M, end + 1)};", false), ("min(first + BLOCK_M, end - 1)};", false)]
     {
-        let Some((got, expected)) = with_a_fault(end, to)? else { return Ok(()) };
+        let Some(Ran { got, expected }) = with_a_fault(end, to)? else { return Ok(()) };
         assert_eq!(got? == expected, right, "{to}");
     }
     Ok(())
@@ -343,7 +343,7 @@ fn a_wrong_boundary_of_a_group_is_wrong_numbers() -> Result<()> {
 #[test]
 fn rows_that_others_looked_up_need_a_barrier() -> Result<()> {
     let barrier = "    // From here on all look at all of them.\n    __syncthreads();\n";
-    let Some((got, _)) = with_a_fault(barrier, "")? else { return Ok(()) };
+    let Some(Ran { got, .. }) = with_a_fault(barrier, "")? else { return Ok(()) };
     let report = got.map_or_else(|error| error.to_string(), |_| "nothing".to_owned());
     for part in ["kernel `", "block (", "lane ", "line ", "no barrier lies between"] {
         assert!(report.contains(part), "{part}: {report}");

@@ -11,7 +11,7 @@ use halite_kernels::{
 };
 
 use super::{CudaPacked, call::Call};
-use crate::{compile::Source, device::Cuda, stream::CudaStream};
+use crate::{device::Cuda, stream::CudaStream};
 
 /// Numbers that nobody chose.
 pub(super) struct Random(pub(super) u64);
@@ -237,23 +237,8 @@ impl Layer {
     }
 }
 
-/// A source with one place of the last of some headers changed; the others are those through which it is included.
-pub(super) fn changed(
-    file: &'static str,
-    source: &Source,
-    headers: &[(&str, &str)],
-    from: &str,
-    to: &str,
-) -> &'static Source {
-    let mut text = source.text.to_owned();
-    for (number, (name, header)) in headers.iter().enumerate() {
-        let last = number + 1 == headers.len();
-        assert!(!last || header.matches(from).count() == 1, "{name} has one {from:?}");
-        let header = if last { header.replace(from, to) } else { (*header).to_owned() };
-        let include = format!("#include \"{name}\"");
-        assert!(text.contains(&include), "{name} is included");
-        // What includes it again has it already.
-        text = text.replacen(&include, &header.replace("#pragma once", ""), 1).replace(&include, "");
-    }
-    Box::leak(Box::new(Source::new(file, text.leak())))
+/// What a source with a fault gives, and what it should.
+pub(super) struct Ran {
+    pub(super) got: Result<Vec<u8>>,
+    pub(super) expected: Vec<u8>,
 }
