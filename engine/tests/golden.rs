@@ -131,13 +131,14 @@ fn w4a8_likelihoods_with_and_without_fusing() {
 
 fn likelihoods_of_quantised_activations(weights: WeightsFormat, allowed: f64) {
     let golden = golden();
-    let expected: Vec<f64> = golden.windows.iter().map(|window| window.mean_nll).collect();
-    // The tiers between them give the best one's bits.
-    for tier in [Tier::PORTABLE, Tier::best()] {
+    // The tiers between them give the best one's bits; the slowest has one window.
+    for (tier, windows) in [(Tier::PORTABLE, 1), (Tier::best(), golden.windows.len())] {
+        let windows = &golden.windows[..windows];
+        let expected: Vec<f64> = windows.iter().map(|window| window.mean_nll).collect();
         let options = options(weights);
         let mut engine = Engine::load(cpu(2, tier), model_file(), &options, &mut |_| {}).unwrap();
-        let windows = golden.windows.iter();
-        let got: Vec<f64> = windows.map(|window| mean(&engine.score(&window.token_ids).unwrap())).collect();
+        let got: Vec<f64> =
+            windows.iter().map(|window| mean(&engine.score(&window.token_ids).unwrap())).collect();
         let difference = (got.iter().sum::<f64>() - expected.iter().sum::<f64>()) / got.len() as f64;
         println!("{weights} on {tier}: means {got:.4?}, golden {expected:.4?}, difference {difference:+.5}");
         assert!(
