@@ -166,6 +166,10 @@ pub struct Functions {
     >,
     pub aclDestroyScalar:
         Result<unsafe extern "C" fn(scalar: *const aclScalar) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateIntArray:
+        Result<unsafe extern "C" fn(value: *const i64, size: u64) -> *mut aclIntArray, ::libloading::Error>,
+    pub aclDestroyIntArray:
+        Result<unsafe extern "C" fn(array: *const aclIntArray) -> aclnnStatus, ::libloading::Error>,
     pub aclDestroyAclOpExecutor:
         Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
     pub aclnnAddGetWorkspaceSize: Result<
@@ -199,6 +203,217 @@ pub struct Functions {
         ::libloading::Error,
     >,
     pub aclnnMul: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDivGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDiv: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMulsGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclScalar,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMuls: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDivsGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclScalar,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDivs: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnClampGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            clipValueMin: *const aclScalar,
+            clipValueMax: *const aclScalar,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnClamp: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnNanToNumGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            nan: f32,
+            posinf: f32,
+            neginf: f32,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnNanToNum: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAbsGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAbs: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnTanhGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnTanh: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSiluGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSilu: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnGeluV2GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            x: *const aclTensor,
+            approximate: i64,
+            y: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnGeluV2: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAmaxGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            dim: *const aclIntArray,
+            keepDim: bool,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAmax: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMatmulGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            mat2: *const aclTensor,
+            out: *mut aclTensor,
+            cubeMathType: i8,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMatmul: Result<
         unsafe extern "C" fn(
             workspace: *mut core::ffi::c_void,
             workspaceSize: u64,
@@ -407,6 +622,8 @@ impl Functions {
         let aclDestroyTensor = unsafe { __library.get(b"aclDestroyTensor\0") }.map(|sym| *sym);
         let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
         let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
+        let aclCreateIntArray = unsafe { __library.get(b"aclCreateIntArray\0") }.map(|sym| *sym);
+        let aclDestroyIntArray = unsafe { __library.get(b"aclDestroyIntArray\0") }.map(|sym| *sym);
         let aclDestroyAclOpExecutor = unsafe { __library.get(b"aclDestroyAclOpExecutor\0") }.map(|sym| *sym);
         let aclnnAddGetWorkspaceSize =
             unsafe { __library.get(b"aclnnAddGetWorkspaceSize\0") }.map(|sym| *sym);
@@ -414,6 +631,39 @@ impl Functions {
         let aclnnMulGetWorkspaceSize =
             unsafe { __library.get(b"aclnnMulGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnMul = unsafe { __library.get(b"aclnnMul\0") }.map(|sym| *sym);
+        let aclnnDivGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnDivGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnDiv = unsafe { __library.get(b"aclnnDiv\0") }.map(|sym| *sym);
+        let aclnnMulsGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnMulsGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnMuls = unsafe { __library.get(b"aclnnMuls\0") }.map(|sym| *sym);
+        let aclnnDivsGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnDivsGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnDivs = unsafe { __library.get(b"aclnnDivs\0") }.map(|sym| *sym);
+        let aclnnClampGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnClampGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnClamp = unsafe { __library.get(b"aclnnClamp\0") }.map(|sym| *sym);
+        let aclnnNanToNumGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnNanToNumGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnNanToNum = unsafe { __library.get(b"aclnnNanToNum\0") }.map(|sym| *sym);
+        let aclnnAbsGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnAbsGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnAbs = unsafe { __library.get(b"aclnnAbs\0") }.map(|sym| *sym);
+        let aclnnTanhGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnTanhGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnTanh = unsafe { __library.get(b"aclnnTanh\0") }.map(|sym| *sym);
+        let aclnnSiluGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnSiluGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnSilu = unsafe { __library.get(b"aclnnSilu\0") }.map(|sym| *sym);
+        let aclnnGeluV2GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnGeluV2GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnGeluV2 = unsafe { __library.get(b"aclnnGeluV2\0") }.map(|sym| *sym);
+        let aclnnAmaxGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnAmaxGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnAmax = unsafe { __library.get(b"aclnnAmax\0") }.map(|sym| *sym);
+        let aclnnMatmulGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnMatmulGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnMatmul = unsafe { __library.get(b"aclnnMatmul\0") }.map(|sym| *sym);
         let aclnnCastGetWorkspaceSize =
             unsafe { __library.get(b"aclnnCastGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnCast = unsafe { __library.get(b"aclnnCast\0") }.map(|sym| *sym);
@@ -469,11 +719,35 @@ impl Functions {
             aclDestroyTensor,
             aclCreateScalar,
             aclDestroyScalar,
+            aclCreateIntArray,
+            aclDestroyIntArray,
             aclDestroyAclOpExecutor,
             aclnnAddGetWorkspaceSize,
             aclnnAdd,
             aclnnMulGetWorkspaceSize,
             aclnnMul,
+            aclnnDivGetWorkspaceSize,
+            aclnnDiv,
+            aclnnMulsGetWorkspaceSize,
+            aclnnMuls,
+            aclnnDivsGetWorkspaceSize,
+            aclnnDivs,
+            aclnnClampGetWorkspaceSize,
+            aclnnClamp,
+            aclnnNanToNumGetWorkspaceSize,
+            aclnnNanToNum,
+            aclnnAbsGetWorkspaceSize,
+            aclnnAbs,
+            aclnnTanhGetWorkspaceSize,
+            aclnnTanh,
+            aclnnSiluGetWorkspaceSize,
+            aclnnSilu,
+            aclnnGeluV2GetWorkspaceSize,
+            aclnnGeluV2,
+            aclnnAmaxGetWorkspaceSize,
+            aclnnAmax,
+            aclnnMatmulGetWorkspaceSize,
+            aclnnMatmul,
             aclnnCastGetWorkspaceSize,
             aclnnCast,
             aclnnInplaceCopyGetWorkspaceSize,

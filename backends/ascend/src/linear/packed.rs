@@ -1,12 +1,12 @@
-//! Weights on the device, as CANN's products read them: I8 `[weight_rows, in_features]` without gaps, and behind them a scale for
-//! each row, F32.
+//! Weights on the device, as CANN's products read them: I8 or floats, `[weight_rows, in_features]` without gaps, and behind I8 a
+//! scale for each row, F32.
 
 use std::{fmt, sync::Arc};
 
 use halite_hal::{DType, Device, Error, Pending, Result, Storage, Tensor};
 use halite_kernels::{
     Checked,
-    linear::{HostWeights, LinearSpec},
+    linear::{HostWeights, LinearSpec, WeightFormat},
     saved_weights,
 };
 
@@ -37,18 +37,28 @@ impl fmt::Debug for AscendPacked {
 }
 
 impl AscendPacked {
-    /// I8 `[weight_rows, in_features]`.
+    /// `[weight_rows, in_features]`.
     pub(super) fn elements(&self) -> Result<Tensor<Ascend>> {
         let spec = &self.0.spec;
         let dims = [spec.weight_rows(), spec.in_features];
-        Tensor::from_buffer(self.0.buffer.clone(), 0, DType::I8, &dims)
+        Tensor::from_buffer(self.0.buffer.clone(), 0, dtype(spec), &dims)
     }
 
-    /// F32 `[weight_rows]`.
+    /// F32 `[weight_rows]`, of I8.
     pub(super) fn scales(&self) -> Result<Tensor<Ascend>> {
         let spec = &self.0.spec;
         let at = Layout::of(spec)?.scales as u64;
         Tensor::from_buffer(self.0.buffer.clone(), at, DType::F32, &[spec.weight_rows()])
+    }
+}
+
+/// The type of weights as they lie here.
+pub(super) fn dtype(spec: &LinearSpec) -> DType {
+    match spec.weights {
+        WeightFormat::F32 => DType::F32,
+        WeightFormat::F16 => DType::F16,
+        WeightFormat::Bf16 => DType::Bf16,
+        _ => DType::I8,
     }
 }
 
@@ -61,8 +71,10 @@ struct Layout {
 impl Layout {
     fn of(spec: &LinearSpec) -> Result<Self> {
         let rows = spec.weight_rows();
-        let scales = rows.checked_mul(spec.in_features).and_then(|n| n.checked_next_multiple_of(ALIGNMENT));
-        let len = scales.zip(rows.checked_mul(4)).and_then(|(scales, bytes)| scales.checked_add(bytes));
+        let elements = rows.checked_mul(spec.in_features).and_then(|n| n.checked_mul(dtype(spec).size()));
+        let scales = elements.and_then(|bytes| bytes.checked_next_multiple_of(ALIGNMENT));
+        let each = if dtype(spec) == DType::I8 { 4 } else { 0 };
+        let len = scales.zip(rows.checked_mul(each)).and_then(|(scales, bytes)| scales.checked_add(bytes));
         match (scales, len) {
             (Some(scales), Some(len)) if i64::try_from(len).is_ok() => Ok(Layout { scales, len }),
             _ => {
@@ -75,7 +87,7 @@ impl Layout {
 
 /// What saved weights begin with: the layout's name and version, and the spec they were packed for.
 fn header(spec: &LinearSpec) -> String {
-    format!("halite-ascend linear int8 v1 {spec:?}\n")
+    format!("halite-ascend linear v1 {spec:?}\n")
 }
 
 pub(super) fn pack(
@@ -86,18 +98,23 @@ pub(super) fn pack(
     let spec = *weights.context();
     let layout = Layout::of(spec)?;
     let one;
-    let (q, scales) = match **weights {
-        HostWeights::Int8PerChannel { q, scales } => (q, scales),
+    let (elements, scales): (&[u8], &[f32]) = match **weights {
+        HostWeights::Int8PerChannel { q, scales } => (bytemuck::cast_slice(q), scales),
         HostWeights::Int8PerTensor { q, scale } => {
             one = vec![scale; spec.weight_rows()];
-            (q, &one[..])
+            (bytemuck::cast_slice(q), &one)
         }
-        other => return Err(unsupported("linear", "only INT8 without zero points", &other.format())),
+        HostWeights::F32(w) => (bytemuck::cast_slice(w), &[]),
+        HostWeights::F16(w) => (bytemuck::cast_slice(w), &[]),
+        HostWeights::Bf16(w) => (bytemuck::cast_slice(w), &[]),
+        other => {
+            return Err(unsupported("linear", "only floats, and INT8 without zero points", &other.format()));
+        }
     };
     let buffer = device.alloc(layout.len as u64)?;
-    stream.stage(&buffer, 0, bytemuck::cast_slice(q))?;
+    stream.stage(&buffer, 0, elements)?;
     // Nobody reads what lies between, but who saves the weights.
-    stream.stage(&buffer, q.len() as u64, &vec![0; layout.scales - q.len()])?;
+    stream.stage(&buffer, elements.len() as u64, &vec![0; layout.scales - elements.len()])?;
     stream.stage(&buffer, layout.scales as u64, bytemuck::cast_slice(scales))?;
     Ok(AscendPacked(Arc::new(Inner { spec: spec.clone(), buffer })))
 }

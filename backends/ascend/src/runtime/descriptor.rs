@@ -35,11 +35,23 @@ fn failed(what: &str, tensor: &Tensor<Ascend>) -> RuntimeError {
 impl Descriptor {
     /// Of a tensor as it lies: the allocation is one row of elements, the tensor a view of it.
     pub(crate) fn of(runtime: &Runtime, tensor: &Tensor<Ascend>) -> Answer<Self> {
+        Descriptor::view(runtime, tensor, tensor.dims(), tensor.strides())
+    }
+
+    /// Of a matrix with rows and columns exchanged.
+    pub(crate) fn turned(runtime: &Runtime, tensor: &Tensor<Ascend>) -> Answer<Self> {
+        let [dims, strides] = [tensor.dims(), tensor.strides()]
+            .map(|values| values.iter().rev().copied().collect::<Vec<usize>>());
+        Descriptor::view(runtime, tensor, &dims, &strides)
+    }
+
+    /// Of elements of a tensor, by dimensions that are its own in some order.
+    fn view(runtime: &Runtime, tensor: &Tensor<Ascend>, dims: &[usize], strides: &[usize]) -> Answer<Self> {
         let dtype = type_of(tensor)?;
         let size = tensor.dtype().size() as u64;
         // Dimensions, strides and elements of an allocation are at most `i64::MAX`.
         let wide = |values: &[usize]| values.iter().map(|&value| value as i64).collect::<Vec<_>>();
-        let (dims, strides) = (wide(tensor.dims()), wide(tensor.strides()));
+        let (dims, strides) = (wide(dims), wide(strides));
         let (offset, storage) = ((tensor.offset() / size) as i64, (tensor.buffer().len() / size) as i64);
         let cann = runtime.enter()?;
         let create = function!(cann, aclCreateTensor)?;

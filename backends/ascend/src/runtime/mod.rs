@@ -5,6 +5,7 @@
 
 mod copies;
 mod descriptor;
+mod elementwise;
 mod error;
 mod handles;
 mod operation;
@@ -26,6 +27,7 @@ use halite_hal::Result;
 use crate::abi::{Cann, bindings, function};
 
 pub(crate) use descriptor::Descriptor;
+pub(crate) use elementwise::Elementwise;
 pub(crate) use error::RuntimeError;
 pub(crate) use handles::{Event, Memory, Pinned, Queue, Recording};
 pub(crate) use operation::Operation;
