@@ -32,6 +32,7 @@ typedef enum aclDataType {
     ACL_INT8 = 2,
     ACL_INT32 = 3,
     ACL_UINT8 = 4,
+    ACL_BOOL = 12,
     ACL_BF16 = 27,
 } aclDataType;
 
@@ -167,6 +168,18 @@ aclnnStatus aclnnGeluV2(void *workspace, uint64_t workspaceSize, aclOpExecutor *
 aclnnStatus aclnnAmaxGetWorkspaceSize(const aclTensor *self, const aclIntArray *dim, bool keepDim, aclTensor *out,
                                       uint64_t *workspaceSize, aclOpExecutor **executor);
 aclnnStatus aclnnAmax(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+aclnnStatus aclnnEqTensorGetWorkspaceSize(const aclTensor *self, const aclTensor *other, aclTensor *out,
+                                          uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnEqTensor(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+aclnnStatus aclnnSWhereGetWorkspaceSize(const aclTensor *condition, const aclTensor *self, const aclTensor *other,
+                                        aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnSWhere(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+aclnnStatus aclnnEmbeddingGetWorkspaceSize(const aclTensor *weight, const aclTensor *indices, const aclTensor *out,
+                                           uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnEmbedding(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 aclnnStatus aclnnMatmulGetWorkspaceSize(const aclTensor *self, const aclTensor *mat2, aclTensor *out, int8_t cubeMathType,
                                         uint64_t *workspaceSize, aclOpExecutor **executor);

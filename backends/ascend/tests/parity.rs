@@ -33,7 +33,6 @@ parity_tests!(
         "collectives/mismatch",
         "collectives/sequences",
         "embedding/errors",
-        "grouped/errors",
         "logits/draws",
         "logits/errors",
         "mla/errors",

@@ -3,8 +3,11 @@
 use super::call::phase_one;
 use super::{phase_two, unary};
 use crate::descriptor::array;
+use crate::element::Element;
 use crate::handle::Handle;
 
+/// The types that are modelled; others CANN may take.
+const TYPES: [Element; 4] = [Element::F32, Element::F16, Element::Bf16, Element::I32];
 const DOCUMENT: &str = "aclnnClamp.md, 2026-08-22";
 
 /// min(max(self, clipValueMin), clipValueMax). What becomes of NaN the document does not say: it stays, or becomes the
@@ -24,7 +27,7 @@ pub(crate) extern "C" fn aclnnClampGetWorkspaceSize(
         let [low, high] = [("clipValueMin", clip_value_min), ("clipValueMax", clip_value_max)]
             .map(|(name, handle)| array::scalar(handle).map_err(|failure| failure.within(name)));
         let (low, high) = (low?, high?);
-        unary::plan(call, args, move |value| {
+        unary::plan_of(call, &TYPES, args, move |value| {
             if value.is_nan() && unary::either() { value } else { value.max(low).min(high) }
         })
     })
@@ -35,7 +38,6 @@ phase_two!(aclnnClamp);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Element;
     use crate::testing::Session;
 
     #[test]

@@ -9,13 +9,23 @@ use crate::runtime::error::Failure;
 /// The types that are modelled; others CANN may take.
 pub(super) const FLOATS: [Element; 3] = [Element::F32, Element::F16, Element::Bf16];
 
-/// out = `of`(this), element by element: of one type and shape.
+/// out = `of`(this), element by element: floats of one type and shape.
 pub(super) fn plan(
     call: &Call,
+    args: [Arg; 2],
+    of: impl Fn(f64) -> f64 + Send + Sync + 'static,
+) -> Result<Plan, Failure> {
+    plan_of(call, &FLOATS, args, of)
+}
+
+/// The same, of these types.
+pub(super) fn plan_of(
+    call: &Call,
+    types: &[Element],
     [this, out]: [Arg; 2],
     of: impl Fn(f64) -> f64 + Send + Sync + 'static,
 ) -> Result<Plan, Failure> {
-    call.element(&this, &FLOATS)?;
+    call.element(&this, types)?;
     call.element(&out, &[this.element])?;
     call.rank(&this, 0..=8)?;
     call.shape(&out, &this.dims)?;
