@@ -32,6 +32,7 @@ typedef enum aclDataType {
     ACL_INT8 = 2,
     ACL_INT32 = 3,
     ACL_UINT8 = 4,
+    ACL_INT64 = 9,
     ACL_BOOL = 12,
     ACL_BF16 = 27,
 } aclDataType;
@@ -108,6 +109,7 @@ aclError aclmdlRIDestroy(aclmdlRI modelRI);
 typedef struct aclTensor aclTensor;
 typedef struct aclScalar aclScalar;
 typedef struct aclIntArray aclIntArray;
+typedef struct aclTensorList aclTensorList;
 typedef struct aclOpExecutor aclOpExecutor;
 typedef int32_t aclnnStatus;
 
@@ -119,6 +121,8 @@ aclScalar *aclCreateScalar(void *value, aclDataType dataType);
 aclnnStatus aclDestroyScalar(const aclScalar *scalar);
 aclIntArray *aclCreateIntArray(const int64_t *value, uint64_t size);
 aclnnStatus aclDestroyIntArray(const aclIntArray *array);
+aclTensorList *aclCreateTensorList(const aclTensor *const *value, uint64_t size);
+aclnnStatus aclDestroyTensorList(const aclTensorList *array);
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor *executor);
 
 // Operators, in two phases: the first plans and tells the workspace, the second queues. libopapi.so and its parts.
@@ -223,6 +227,23 @@ aclnnStatus aclnnQuantMatmulV5GetWorkspaceSize(const aclTensor *x1, const aclTen
                                                bool transposeX1, bool transposeX2, int64_t groupSize, aclTensor *out,
                                                uint64_t *workspaceSize, aclOpExecutor **executor);
 aclnnStatus aclnnQuantMatmulV5(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+aclnnStatus aclnnGroupedMatmulV5GetWorkspaceSize(const aclTensorList *x, const aclTensorList *weight,
+                                                 const aclTensorList *biasOptional, const aclTensorList *scaleOptional,
+                                                 const aclTensorList *offsetOptional,
+                                                 const aclTensorList *antiquantScaleOptional,
+                                                 const aclTensorList *antiquantOffsetOptional,
+                                                 const aclTensorList *perTokenScaleOptional,
+                                                 const aclTensor *groupListOptional,
+                                                 const aclTensorList *activationInputOptional,
+                                                 const aclTensorList *activationQuantScaleOptional,
+                                                 const aclTensorList *activationQuantOffsetOptional, int64_t splitItem,
+                                                 int64_t groupType, int64_t groupListType, int64_t actType,
+                                                 aclIntArray *tuningConfigOptional, aclTensorList *out,
+                                                 aclTensorList *activationFeatureOutOptional,
+                                                 aclTensorList *dynQuantScaleOutOptional, uint64_t *workspaceSize,
+                                                 aclOpExecutor **executor);
+aclnnStatus aclnnGroupedMatmulV5(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 #ifdef __cplusplus
 }

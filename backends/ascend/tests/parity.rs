@@ -9,7 +9,7 @@ use halite_kernels::{
     attention::{Attention, AttentionMergeSpec, AttentionSpec},
     cache::{KvCacheOps, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives},
-    embedding::{Embedding, Pooling, PoolingSpec},
+    embedding::{Embedding, EmbeddingSpec, Pooling, PoolingSpec, TableFormat},
     grouped::Grouped,
     linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
@@ -22,8 +22,8 @@ use halite_kernels::{
 use halite_parity::parity_tests;
 use standin::device;
 
-// Families that are not begun, as far as their cases take something of them for granted; cases of `device` that take SiLU for
-// granted, of `cache` latent caches, of `linear` float weights, functions or soft-caps in the epilogue.
+// Families that are not begun, as far as their cases take something of them for granted; cases of `cache` that take latent
+// caches for granted.
 parity_tests!(
     ascend,
     without [
@@ -32,7 +32,6 @@ parity_tests!(
         "collectives/errors",
         "collectives/mismatch",
         "collectives/sequences",
-        "embedding/errors",
         "logits/draws",
         "logits/errors",
         "mla/errors",
@@ -56,8 +55,8 @@ fn what_is_not_begun_is_refused() -> Result<()> {
         ("attention's merge", ascend.attention_merge_supports(&AttentionMergeSpec::new())),
         ("latent caches", ascend.cache_supports(&KvSpec::latent(1, 32, 8))),
         ("collectives", ascend.collectives_supports(&CollectiveSpec::new(Collective::AllGather, 2))),
-        ("embedding", ascend.pooling_supports(&PoolingSpec::new(Pooling::Mean))),
-        ("grouped", ascend.grouped_supports(&LinearSpec::w8a8(32, 32))),
+        ("pooling", ascend.pooling_supports(&PoolingSpec::new(Pooling::Mean))),
+        ("groups of floats", ascend.grouped_supports(&LinearSpec::float(32, 32, WeightFormat::F32))),
         ("layer norms", ascend.norm_supports(&NormSpec::layer(1e-5))),
         ("logits", ascend.logits_supports(&LogitsSpec::new(32))),
         ("ReLU", ascend.activation_supports(&ActivationSpec::new(Activation::Relu))),
@@ -92,6 +91,10 @@ fn what_is_begun_is_granted() -> Result<()> {
                 assert!(matches!(ascend.linear_supports(&spec), Support::Composed(_)), "{spec:?}");
             }
         }
+        for table in [TableFormat::Float(dtype), TableFormat::Int8PerRow] {
+            let spec = EmbeddingSpec::new(table).with_scale(8.0).with_output(dtype);
+            assert!(matches!(ascend.embedding_supports(&spec), Support::Composed(_)), "{spec:?}");
+        }
         for format in [ActivationFormat::Int8PerToken, ActivationFormat::Int8PerTensor] {
             let spec = QuantizeSpec::new(dtype).with_output(format).with_smoothing();
             assert!(matches!(ascend.quantize_supports(&spec), Support::Composed(_)), "{spec:?}");
@@ -102,6 +105,9 @@ fn what_is_begun_is_granted() -> Result<()> {
                 assert!(matches!(ascend.linear_supports(&spec), Support::Composed(_)), "{spec:?}");
             }
         }
+    }
+    for spec in [LinearSpec::w8a8(32, 32), LinearSpec::w8a8(32, 32).with_output(DType::I32)] {
+        assert!(matches!(ascend.grouped_supports(&spec), Support::Composed(_)), "{spec:?}");
     }
     let sums = LinearSpec::w8a8(65_535, 32).with_output(DType::I32);
     assert_eq!(ascend.linear_supports(&sums), Support::Native);

@@ -28,7 +28,12 @@ fn quantized(
 }
 
 /// A layer of weights of 1 and scales of 0.5, to F32.
-fn ones(device: &Ascend, stream: &mut Queue, x: Activations<'_, Ascend>, dims: [usize; 3]) -> Result<Vec<f32>> {
+fn ones(
+    device: &Ascend,
+    stream: &mut Queue,
+    x: Activations<'_, Ascend>,
+    dims: [usize; 3],
+) -> Result<Vec<f32>> {
     let [rows, k, n] = dims;
     let spec = LinearSpec::w8a8(k, n);
     let weights = HostWeights::Int8PerChannel { q: &vec![1; k * n], scales: &vec![0.5; n] };
@@ -58,7 +63,8 @@ fn no_rows_are_no_call() -> Result<()> {
 fn padding_rows_stay_to_themselves() -> Result<()> {
     let device = standin::device()?;
     let mut stream = device.stream()?;
-    let rows = [[1f32, -2.0, 3.0, 127.0], [0.0; 4], [f32::NAN, 1.0, 2.0, 3.0], [0.0, f32::INFINITY, 0.0, 1.0]];
+    let rows =
+        [[1f32, -2.0, 3.0, 127.0], [0.0; 4], [f32::NAN, 1.0, 2.0, 3.0], [0.0, f32::INFINITY, 0.0, 1.0]];
     let x = Tensor::from_slice(&mut stream, rows.as_flattened(), &[4, 4])?;
     let (q, scales) = quantized(&device, &mut stream, &x)?;
     let got = scales.to_vec::<f32>(&mut stream)?;
@@ -97,7 +103,9 @@ fn layers_as_wide_as_a_vocabulary() -> Result<()> {
             let got = match output {
                 DType::I32 => last.to_vec::<i32>(&mut stream)?[0] as f32,
                 DType::F32 => last.to_vec::<f32>(&mut stream)?[0],
-                _ => f32::from_bits(u32::from_le_bytes([&[0, 0], &*stream.download(&last)?.wait()?].concat().try_into().unwrap())),
+                _ => f32::from_bits(u32::from_le_bytes(
+                    [&[0, 0], &*stream.download(&last)?.wait()?].concat().try_into().unwrap(),
+                )),
             };
             // Rows and columns together scale by 1.
             assert_eq!(got, sum(n - 1) as f32, "{n} {output}");
@@ -119,7 +127,8 @@ fn widths_that_no_block_divides() -> Result<()> {
     let weights = device.linear_pack(&mut stream, HostWeights::F32(&[0.5; 3240]).check(&spec)?)?;
     let out = Tensor::new(&device, DType::F32, &[1, 9])?;
     stream.reserve(device.linear_workspace(&weights, 1))?;
-    let args = LinearArgs { x: Activations::Float(&x), weights: &weights, epilogue: Epilogue::default(), out: &out };
+    let args =
+        LinearArgs { x: Activations::Float(&x), weights: &weights, epilogue: Epilogue::default(), out: &out };
     device.linear(&mut stream, args.check()?)?;
     assert_eq!(out.to_vec::<f32>(&mut stream)?, [180.0; 9]);
     Ok(())

@@ -13,6 +13,8 @@ pub const ACL_FLOAT16: aclDataType = 1;
 pub const ACL_INT8: aclDataType = 2;
 pub const ACL_INT32: aclDataType = 3;
 pub const ACL_UINT8: aclDataType = 4;
+pub const ACL_INT64: aclDataType = 9;
+pub const ACL_BOOL: aclDataType = 12;
 pub const ACL_BF16: aclDataType = 27;
 pub type aclDataType = core::ffi::c_int;
 pub const ACL_FORMAT_UNDEFINED: aclFormat = -1;
@@ -49,6 +51,11 @@ pub struct aclScalar {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aclIntArray {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct aclTensorList {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -170,6 +177,12 @@ pub struct Functions {
         Result<unsafe extern "C" fn(value: *const i64, size: u64) -> *mut aclIntArray, ::libloading::Error>,
     pub aclDestroyIntArray:
         Result<unsafe extern "C" fn(array: *const aclIntArray) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateTensorList: Result<
+        unsafe extern "C" fn(value: *const *const aclTensor, size: u64) -> *mut aclTensorList,
+        ::libloading::Error,
+    >,
+    pub aclDestroyTensorList:
+        Result<unsafe extern "C" fn(array: *const aclTensorList) -> aclnnStatus, ::libloading::Error>,
     pub aclDestroyAclOpExecutor:
         Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
     pub aclnnAddGetWorkspaceSize: Result<
@@ -402,6 +415,64 @@ pub struct Functions {
         ) -> aclnnStatus,
         ::libloading::Error,
     >,
+    pub aclnnEqTensorGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEqTensor: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSWhereGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            condition: *const aclTensor,
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSWhere: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEmbeddingGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            weight: *const aclTensor,
+            indices: *const aclTensor,
+            out: *const aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEmbedding: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
     pub aclnnMatmulGetWorkspaceSize: Result<
         unsafe extern "C" fn(
             self_: *const aclTensor,
@@ -581,6 +652,42 @@ pub struct Functions {
         ) -> aclnnStatus,
         ::libloading::Error,
     >,
+    pub aclnnGroupedMatmulV5GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            x: *const aclTensorList,
+            weight: *const aclTensorList,
+            biasOptional: *const aclTensorList,
+            scaleOptional: *const aclTensorList,
+            offsetOptional: *const aclTensorList,
+            antiquantScaleOptional: *const aclTensorList,
+            antiquantOffsetOptional: *const aclTensorList,
+            perTokenScaleOptional: *const aclTensorList,
+            groupListOptional: *const aclTensor,
+            activationInputOptional: *const aclTensorList,
+            activationQuantScaleOptional: *const aclTensorList,
+            activationQuantOffsetOptional: *const aclTensorList,
+            splitItem: i64,
+            groupType: i64,
+            groupListType: i64,
+            actType: i64,
+            tuningConfigOptional: *mut aclIntArray,
+            out: *mut aclTensorList,
+            activationFeatureOutOptional: *mut aclTensorList,
+            dynQuantScaleOutOptional: *mut aclTensorList,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnGroupedMatmulV5: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
 }
 impl Functions {
     pub unsafe fn from_library<L>(library: L) -> Result<Self, ::libloading::Error>
@@ -624,6 +731,8 @@ impl Functions {
         let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
         let aclCreateIntArray = unsafe { __library.get(b"aclCreateIntArray\0") }.map(|sym| *sym);
         let aclDestroyIntArray = unsafe { __library.get(b"aclDestroyIntArray\0") }.map(|sym| *sym);
+        let aclCreateTensorList = unsafe { __library.get(b"aclCreateTensorList\0") }.map(|sym| *sym);
+        let aclDestroyTensorList = unsafe { __library.get(b"aclDestroyTensorList\0") }.map(|sym| *sym);
         let aclDestroyAclOpExecutor = unsafe { __library.get(b"aclDestroyAclOpExecutor\0") }.map(|sym| *sym);
         let aclnnAddGetWorkspaceSize =
             unsafe { __library.get(b"aclnnAddGetWorkspaceSize\0") }.map(|sym| *sym);
@@ -661,6 +770,15 @@ impl Functions {
         let aclnnAmaxGetWorkspaceSize =
             unsafe { __library.get(b"aclnnAmaxGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnAmax = unsafe { __library.get(b"aclnnAmax\0") }.map(|sym| *sym);
+        let aclnnEqTensorGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnEqTensorGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnEqTensor = unsafe { __library.get(b"aclnnEqTensor\0") }.map(|sym| *sym);
+        let aclnnSWhereGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnSWhereGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnSWhere = unsafe { __library.get(b"aclnnSWhere\0") }.map(|sym| *sym);
+        let aclnnEmbeddingGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnEmbeddingGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnEmbedding = unsafe { __library.get(b"aclnnEmbedding\0") }.map(|sym| *sym);
         let aclnnMatmulGetWorkspaceSize =
             unsafe { __library.get(b"aclnnMatmulGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnMatmul = unsafe { __library.get(b"aclnnMatmul\0") }.map(|sym| *sym);
@@ -685,6 +803,9 @@ impl Functions {
         let aclnnQuantMatmulV5GetWorkspaceSize =
             unsafe { __library.get(b"aclnnQuantMatmulV5GetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnQuantMatmulV5 = unsafe { __library.get(b"aclnnQuantMatmulV5\0") }.map(|sym| *sym);
+        let aclnnGroupedMatmulV5GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnGroupedMatmulV5GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnGroupedMatmulV5 = unsafe { __library.get(b"aclnnGroupedMatmulV5\0") }.map(|sym| *sym);
         Ok(Functions {
             __library,
             aclInit,
@@ -721,6 +842,8 @@ impl Functions {
             aclDestroyScalar,
             aclCreateIntArray,
             aclDestroyIntArray,
+            aclCreateTensorList,
+            aclDestroyTensorList,
             aclDestroyAclOpExecutor,
             aclnnAddGetWorkspaceSize,
             aclnnAdd,
@@ -746,6 +869,12 @@ impl Functions {
             aclnnGeluV2,
             aclnnAmaxGetWorkspaceSize,
             aclnnAmax,
+            aclnnEqTensorGetWorkspaceSize,
+            aclnnEqTensor,
+            aclnnSWhereGetWorkspaceSize,
+            aclnnSWhere,
+            aclnnEmbeddingGetWorkspaceSize,
+            aclnnEmbedding,
             aclnnMatmulGetWorkspaceSize,
             aclnnMatmul,
             aclnnCastGetWorkspaceSize,
@@ -762,6 +891,8 @@ impl Functions {
             aclnnQuantMatmulV4,
             aclnnQuantMatmulV5GetWorkspaceSize,
             aclnnQuantMatmulV5,
+            aclnnGroupedMatmulV5GetWorkspaceSize,
+            aclnnGroupedMatmulV5,
         })
     }
 }

@@ -1,11 +1,12 @@
 //! Linear layers of INT8 rows and INT8 weights, by CANN's QuantMatmul, and of floats, by its Matmul.
 //!
 //! `packed` has the weights; `product` is one call: sums as they are, floats that CANN gives itself, and all others by operators
-//! in F32. `lora` is not begun.
+//! in F32. `stack` lays the weights of groups together. `lora` is not begun.
 
 mod lora;
 mod packed;
 mod product;
+mod stack;
 
 use halite_hal::{DType, Result};
 use halite_kernels::{
@@ -23,6 +24,8 @@ use crate::{
 
 pub use lora::AscendLoraPlan;
 pub use packed::AscendPacked;
+pub(crate) use product::gated;
+pub(crate) use stack::{Stack, stack};
 
 /// The most elements of a row that CANN multiplies without scales of rows.
 const MOST_COLUMNS: usize = 65_535;

@@ -102,6 +102,30 @@ fn widened(
     Ok(floats)
 }
 
+/// `act(gate) · up` of `[rows, 2 · out_features]`, or what came where there is no gate. Takes room for a gate.
+pub(crate) fn gated(
+    stream: &mut AscendStream,
+    room: &mut Room,
+    mut steps: Steps,
+    spec: &LinearSpec,
+    rows: usize,
+) -> Result<Steps> {
+    let (width, dims) = (spec.out_features, [rows, spec.out_features]);
+    if let Some(function) = gate(spec) {
+        let halves = steps.now();
+        let (gates, ups) = (halves.narrow(1, 0..width)?, halves.narrow(1, width..2 * width)?);
+        let mut gated = Steps::new("linear", room, &gates, &dims)?;
+        gated.function(stream, function)?;
+        gated.mul(stream, "x", &ups)?;
+        return Ok(gated);
+    }
+    if spec.gate.is_some() {
+        steps.shape(&dims)?;
+        steps.step(stream, &[], |cann, x, out| cann.swi_glu(x, out))?;
+    }
+    Ok(steps)
+}
+
 struct Call<'a> {
     weights: &'a AscendPacked,
     epilogue: &'a Epilogue<'a, Ascend>,
@@ -164,20 +188,7 @@ impl Call<'_> {
         if let Some(activation) = activation {
             steps.function(stream, *activation)?;
         }
-        if spec.gate.is_some() {
-            let width = spec.out_features;
-            let dims = [self.out.dims()[0], width];
-            if let Some(function) = gate(spec) {
-                let (gates, ups) =
-                    (steps.now().narrow(1, 0..width)?, steps.now().narrow(1, width..2 * width)?);
-                steps = Steps::new("linear", &mut room, &gates, &dims)?;
-                steps.function(stream, function)?;
-                steps.mul(stream, "x", &ups)?;
-            } else {
-                steps.shape(&dims)?;
-                steps.step(stream, &[], |cann, x, out| cann.swi_glu(x, out))?;
-            }
-        }
+        steps = gated(stream, &mut room, steps, spec, self.out.dims()[0])?;
         if let Some(cap) = soft_cap {
             steps.soft_cap(stream, *cap)?;
         }

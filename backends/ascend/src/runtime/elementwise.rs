@@ -4,7 +4,7 @@ use std::ptr;
 
 use halite_hal::Tensor;
 
-use super::{Answer, Descriptor, Operation, Runtime, bindings};
+use super::{Answer, Descriptor, Operation, Runtime, bindings, list::IntArray};
 use crate::{abi::function, device::Ascend};
 
 /// A function of each element, of the type and shape of its result.
@@ -107,22 +107,14 @@ impl Runtime {
 
     /// `out` receives the greatest along these dimensions, which become 1.
     pub(crate) fn amax(&self, x: &Tensor<Ascend>, along: &[i64], out: &Tensor<Ascend>) -> Answer<Operation> {
-        let cann = self.enter()?;
-        let (create, destroy) = (function!(cann, aclCreateIntArray)?, function!(cann, aclDestroyIntArray)?);
-        // SAFETY: the values are as many as is said, and are copied.
-        let dims = unsafe { create(along.as_ptr(), along.len() as u64) };
-        if dims.is_null() {
-            return Err(cann.error("aclCreateIntArray", 0));
-        }
+        let array = IntArray::of(self, along)?;
+        let dims = array.raw();
         let plan = || {
             planned!(self, "aclnnAmax", aclnnAmaxGetWorkspaceSize, aclnnAmax, [x, out], |x, y| (
                 x, dims, true, y
             ))
         };
-        let planned = plan();
-        // SAFETY: it was made above, and the plan has copied its values.
-        unsafe { destroy(dims) };
-        planned
+        Ok(plan()?.with(Vec::new(), vec![array]))
     }
 
     /// `out = x · wᵀ`, in the arithmetic of their type.

@@ -7,10 +7,13 @@ mod copies;
 mod descriptor;
 mod elementwise;
 mod error;
+mod grouped_matmul;
 mod handles;
+mod list;
 mod operation;
 mod operators;
 mod quant_matmul;
+mod select;
 mod staging;
 
 use std::{

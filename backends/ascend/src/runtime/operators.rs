@@ -18,7 +18,10 @@ pub(crate) enum Operator {
     Clamp,
     Div,
     Divs,
+    Embedding,
+    EqTensor,
     GeluV2,
+    GroupedMatmul,
     Matmul,
     Muls,
     NanToNum,
@@ -30,6 +33,7 @@ pub(crate) enum Operator {
     Mul,
     QuantMatmul,
     RmsNorm,
+    SWhere,
     ScatterPaKvCache,
     SwiGlu,
 }
@@ -49,6 +53,10 @@ impl Operator {
             Operator::NanToNum => "aclnnNanToNum",
             Operator::Silu => "aclnnSilu",
             Operator::Tanh => "aclnnTanh",
+            Operator::Embedding => "aclnnEmbedding",
+            Operator::EqTensor => "aclnnEqTensor",
+            Operator::SWhere => "aclnnSWhere",
+            Operator::GroupedMatmul => "aclnnGroupedMatmulV5",
             Operator::Add => "aclnnAdd",
             Operator::Mul => "aclnnMul",
             Operator::Cast => "aclnnCast",
@@ -84,6 +92,12 @@ impl Runtime {
             Operator::NanToNum => both!(self, aclnnNanToNumGetWorkspaceSize, aclnnNanToNum),
             Operator::Silu => both!(self, aclnnSiluGetWorkspaceSize, aclnnSilu),
             Operator::Tanh => both!(self, aclnnTanhGetWorkspaceSize, aclnnTanh),
+            Operator::Embedding => both!(self, aclnnEmbeddingGetWorkspaceSize, aclnnEmbedding),
+            Operator::EqTensor => both!(self, aclnnEqTensorGetWorkspaceSize, aclnnEqTensor),
+            Operator::SWhere => both!(self, aclnnSWhereGetWorkspaceSize, aclnnSWhere),
+            Operator::GroupedMatmul => {
+                both!(self, aclnnGroupedMatmulV5GetWorkspaceSize, aclnnGroupedMatmulV5)
+            }
             Operator::Add => both!(self, aclnnAddGetWorkspaceSize, aclnnAdd),
             Operator::Mul => both!(self, aclnnMulGetWorkspaceSize, aclnnMul),
             Operator::Cast => both!(self, aclnnCastGetWorkspaceSize, aclnnCast),

@@ -1,4 +1,4 @@
-//! Two tensors of which dimensions of 1 are repeated, as `aclnnAdd` and `aclnnMul` take them.
+//! Two tensors of which dimensions of 1 are repeated, as `aclnnAdd`, `aclnnDiv` and `aclnnMul` take them.
 
 use super::call::{Arg, Call, Plan};
 use crate::element::Element;

@@ -1,6 +1,7 @@
 //! `aclnnDiv`: out = self / other.
 
 use super::call::phase_one;
+use super::unary::FLOATS;
 use super::{broadcast, phase_two};
 use crate::handle::Handle;
 
@@ -16,6 +17,8 @@ pub(crate) extern "C" fn aclnnDivGetWorkspaceSize(
 ) -> i32 {
     phase_one("aclnnDiv", DOCUMENT, workspace, executor, |call| {
         let args = [call.tensor("self", this)?, call.tensor("other", other)?, call.tensor("out", out)?];
+        // Integers would be divided to floats.
+        call.element(&args[0], &FLOATS)?;
         broadcast::plan(call, args, |left, right| left / right)
     })
 }

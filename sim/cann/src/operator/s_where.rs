@@ -3,10 +3,11 @@
 use super::broadcast::{joined, source};
 use super::call::{Plan, phase_one};
 use super::phase_two;
-use super::unary::FLOATS;
 use crate::element::Element;
 use crate::handle::Handle;
 
+/// The types that are modelled; others CANN may take.
+const TYPES: [Element; 4] = [Element::F32, Element::F16, Element::Bf16, Element::I32];
 const DOCUMENT: &str = "aclnnSWhere.md, 2026-08-22";
 
 /// out = condition ? self : other; dimensions of 1 are repeated. Elements are moved, not computed.
@@ -24,7 +25,7 @@ pub(crate) extern "C" fn aclnnSWhereGetWorkspaceSize(
         let [this, other] = [call.tensor("self", this)?, call.tensor("other", other)?];
         let out = call.tensor("out", out)?;
         call.element(&condition, &[Element::Bool, Element::U8])?;
-        call.element(&this, &FLOATS)?;
+        call.element(&this, &TYPES)?;
         for arg in [&other, &out] {
             call.element(arg, &[this.element])?;
         }
