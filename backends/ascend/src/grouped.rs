@@ -140,13 +140,12 @@ impl Groups {
         let groups = (count - 1) as f32;
         // An end is the greatest offset so far.
         let within = Elementwise::Clamp(0.0, rows as f32);
-        let mut ends = Steps::new("grouped", room, &offsets.reshape(&[1, count])?, &[1, count])?;
+        let mut ends = Steps::new("grouped", room, &offsets.split_last(1)?, &[count, 1])?;
         ends.widen(stream)?;
         ends.each(stream, within)?;
         let so_far = stream.triangle(count)?;
-        let mut square = Steps::new("grouped", room, ends.now(), &[count, count])?;
+        let mut square = Steps::new("grouped", room, &ends.now().reshape(&[1, count])?, &[count, count])?;
         square.mul(stream, "offsets", &so_far)?;
-        ends.shape(&[count, 1])?;
         let spread = square.now().clone();
         ends.step(stream, &[("offsets", &spread)], |cann, _, out| cann.amax(&spread, &[1], out))?;
         let list = room.tensor("grouped", DType::I32, &[count, 2])?;
