@@ -190,7 +190,9 @@ mod tests {
         assert_eq!(size("golden.json", 1024 * 1024), None);
         assert!(size("golden.json", 1024 * 1024 + 1).unwrap().message.contains("fetch it"));
         assert!(size("a.rs", 2 * 1024 * 1024).is_some());
-        assert!(MADE.iter().all(|path| size(path, 40 * 1024).is_none() && size(path, 2 * 1024 * 1024).is_some()));
+        assert!(
+            MADE.iter().all(|path| size(path, 40 * 1024).is_none() && size(path, 2 * 1024 * 1024).is_some())
+        );
     }
 
     #[test]
