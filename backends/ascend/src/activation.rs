@@ -1,4 +1,4 @@
-//! Gated linear units, by CANN's SwiGlu.
+//! Functions of one element, in F32 by operators of CANN's for them, and SwiGLU, by its SwiGlu.
 
 use halite_hal::Result;
 use halite_kernels::{
@@ -11,7 +11,9 @@ use halite_kernels::{
 
 use crate::{
     device::Ascend,
+    room::Room,
     runtime::Operator,
+    steps::{NO_FUNCTION, Steps, has_function, room_of},
     stream::AscendStream,
     support::{by, is_float, not_yet, unsupported},
 };
@@ -21,13 +23,20 @@ const SWI_GLU: Function = Function::Gated { glu: Glu::Plain(Activation::Silu), l
 
 impl ActivationOps for Ascend {
     fn activation_supports(&self, spec: &ActivationSpec) -> Support {
-        if spec.function != SWI_GLU {
-            return Support::No(format!("{:?}: only SwiGLU with all gates first", spec.function));
-        }
         if !is_float(spec.dtype) {
             return Support::No(format!("{} is not a floating-point type", spec.dtype));
         }
-        by(self, &[Operator::SwiGlu])
+        match spec.function {
+            SWI_GLU => by(self, &[Operator::SwiGlu]),
+            Function::Plain(activation) => match has_function(activation) {
+                None => Support::No(format!("{activation:?}: {NO_FUNCTION}")),
+                Some(operator) => match by(self, &[operator, Operator::NanToNum, Operator::Cast]) {
+                    Support::Native => Support::Composed("NanToNum, Cast and the function's own operator"),
+                    no => no,
+                },
+            },
+            other => Support::No(format!("{other:?}: of gates only SwiGLU with all gates first")),
+        }
     }
 
     fn activation_quantize_supports(&self, _: &ActivationSpec, _: &QuantizeSpec) -> Support {
@@ -47,7 +56,14 @@ impl ActivationOps for Ascend {
                 if out.shape().elements() == 0 {
                     return Ok(());
                 }
-                stream.run("activation", &[("x", x), ("out", out)], |cann| cann.swi_glu(x, out))
+                let Function::Plain(activation) = spec.function else {
+                    return stream.run("activation", &[("x", x), ("out", out)], |cann| cann.swi_glu(x, out));
+                };
+                let mut room = Room::new(stream.aside(room_of(x.dims()))?);
+                let mut steps = Steps::new("activation", &mut room, x, x.dims())?;
+                steps.widen(stream)?;
+                steps.function(stream, activation)?;
+                steps.store(stream, out)
             }
             ActivationOut::Quantized { spec: quantize, .. } => {
                 self.activation_quantize_supports(spec, quantize).require("activation", self, spec)

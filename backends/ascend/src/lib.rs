@@ -23,6 +23,7 @@ mod room;
 mod rope;
 mod runtime;
 mod sampling;
+mod steps;
 mod stream;
 mod support;
 mod top_k;

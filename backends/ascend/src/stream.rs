@@ -30,6 +30,9 @@ pub struct AscendStream {
     workspace: Option<AscendBuffer>,
     aside: Option<AscendBuffer>,
     ones: Option<Tensor<Ascend>>,
+    zero: Option<AscendBuffer>,
+    numbers: Option<Tensor<Ascend>>,
+    triangle: Option<Tensor<Ascend>>,
     operators: u64,
     pub(crate) capturing: bool,
 }
@@ -48,6 +51,9 @@ impl AscendStream {
             workspace: None,
             aside: None,
             ones: None,
+            zero: None,
+            numbers: None,
+            triangle: None,
             operators: 0,
             capturing: false,
         })
@@ -134,6 +140,51 @@ impl AscendStream {
             }
         };
         ones.narrow(0, 0..count)
+    }
+
+    /// The numbers from 1 to `count`, F32.
+    pub(crate) fn numbers(&mut self, count: usize) -> Result<Tensor<Ascend>> {
+        let enough = self.numbers.as_ref().filter(|numbers| numbers.dims()[0] >= count);
+        let numbers = match enough {
+            Some(numbers) => numbers.clone(),
+            None => {
+                let values: Vec<f32> = (1..=count.next_power_of_two()).map(|number| number as f32).collect();
+                let numbers = Tensor::new(&self.device, DType::F32, &[values.len()])?;
+                self.stage(numbers.buffer(), 0, bytemuck::cast_slice(&values))?;
+                self.numbers.insert(numbers).clone()
+            }
+        };
+        numbers.narrow(0, 0..count)
+    }
+
+    /// F32 `[count, count]`: ones on the diagonal and before it, zeros behind it.
+    pub(crate) fn triangle(&mut self, count: usize) -> Result<Tensor<Ascend>> {
+        let enough = self.triangle.as_ref().filter(|triangle| triangle.dims()[0] >= count);
+        let triangle = match enough {
+            Some(triangle) => triangle.clone(),
+            None => {
+                let side = count.next_power_of_two();
+                let value = |at: usize| if at % side <= at / side { 1f32 } else { 0.0 };
+                let values: Vec<f32> = (0..side * side).map(value).collect();
+                let triangle = Tensor::new(&self.device, DType::F32, &[side, side])?;
+                self.stage(triangle.buffer(), 0, bytemuck::cast_slice(&values))?;
+                self.triangle.insert(triangle).clone()
+            }
+        };
+        triangle.narrow(0, 0..count)?.narrow(1, 0..count)
+    }
+
+    /// One 0 of a type, whose bytes are zeros.
+    pub(crate) fn zero(&mut self, dtype: DType) -> Result<Tensor<Ascend>> {
+        let zero = match &self.zero {
+            Some(zero) => zero.clone(),
+            None => {
+                let zero = halite_hal::Device::alloc(&self.device, 32)?;
+                self.stage(&zero, 0, &[0; 32])?;
+                self.zero.insert(zero).clone()
+            }
+        };
+        Tensor::from_buffer(zero, 0, dtype, &[1])
     }
 
     /// Copies host bytes to device memory from byte `at` on, in order with the other work.

@@ -1,4 +1,5 @@
-//! The best of each row: not begun.
+//! The best of each row: refused. CANN's Topk puts them in order, but its document does not say which of equal elements comes
+//! first, nor where NaN comes; the contract says both.
 
 use halite_hal::Result;
 use halite_kernels::{
@@ -6,18 +7,17 @@ use halite_kernels::{
     top_k::{TopK, TopKArgs, TopKSpec},
 };
 
-use crate::{
-    device::Ascend,
-    stream::AscendStream,
-    support::{not_yet, refused},
-};
+use crate::{device::Ascend, stream::AscendStream, support::unsupported};
+
+/// Why.
+const OPEN: &str = "CANN's Topk does not say which of equal elements comes first, and where NaN does";
 
 impl TopK for Ascend {
     fn top_k_supports(&self, _: &TopKSpec) -> Support {
-        not_yet()
+        Support::No(OPEN.to_owned())
     }
 
     fn top_k(&self, _: &mut AscendStream, args: Checked<TopKArgs<'_, Self>>) -> Result<()> {
-        refused("top_k", args.spec)
+        Err(unsupported("top_k", OPEN, args.spec))
     }
 }

@@ -9,12 +9,12 @@ use halite_kernels::{
     attention::{Attention, AttentionMergeSpec, AttentionSpec},
     cache::{KvCacheOps, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives},
-    embedding::{Embedding, Pooling, PoolingSpec},
+    embedding::{Embedding, EmbeddingSpec, Pooling, PoolingSpec, TableFormat},
     grouped::Grouped,
     linear::{ActivationFormat, Linear, LinearSpec, WeightFormat},
     logits::{LogitOps, LogitsSpec},
     norm::{Norm, NormSpec},
-    quantize::{Quantize, QuantizeSpec},
+    quantize::{Quantize, QuantizeSpec, RotateSpec},
     rope::{Rope, RopeSpec, RopeStyle},
     sampling::{Sampling, SamplingSpec},
     top_k::{TopK, TopKSpec},
@@ -22,8 +22,8 @@ use halite_kernels::{
 use halite_parity::parity_tests;
 use standin::device;
 
-// Families that are not begun, as far as their cases take something of them for granted; cases of `device` that take SiLU for
-// granted, of `cache` latent caches, of `linear` float weights, functions or soft-caps in the epilogue.
+// Families that are not begun, as far as their cases take something of them for granted; cases of `cache` that take latent
+// caches for granted.
 parity_tests!(
     ascend,
     without [
@@ -32,14 +32,6 @@ parity_tests!(
         "collectives/errors",
         "collectives/mismatch",
         "collectives/sequences",
-        "device/busy",
-        "device/tensors",
-        "embedding/errors",
-        "grouped",
-        "linear/epilogues",
-        "linear/errors",
-        "linear/packed",
-        "linear/random",
         "logits/draws",
         "logits/errors",
         "mla/errors",
@@ -63,13 +55,12 @@ fn what_is_not_begun_is_refused() -> Result<()> {
         ("attention's merge", ascend.attention_merge_supports(&AttentionMergeSpec::new())),
         ("latent caches", ascend.cache_supports(&KvSpec::latent(1, 32, 8))),
         ("collectives", ascend.collectives_supports(&CollectiveSpec::new(Collective::AllGather, 2))),
-        ("embedding", ascend.pooling_supports(&PoolingSpec::new(Pooling::Mean))),
-        ("grouped", ascend.grouped_supports(&LinearSpec::w8a8(32, 32))),
-        ("linear of floats", ascend.linear_supports(&LinearSpec::float(32, 32, WeightFormat::F32))),
+        ("pooling", ascend.pooling_supports(&PoolingSpec::new(Pooling::Mean))),
+        ("groups of floats", ascend.grouped_supports(&LinearSpec::float(32, 32, WeightFormat::F32))),
         ("layer norms", ascend.norm_supports(&NormSpec::layer(1e-5))),
         ("logits", ascend.logits_supports(&LogitsSpec::new(32))),
-        ("plain activations", ascend.activation_supports(&ActivationSpec::new(Activation::Silu))),
-        ("quantize", ascend.quantize_supports(&QuantizeSpec::INT8_PER_TOKEN)),
+        ("ReLU", ascend.activation_supports(&ActivationSpec::new(Activation::Relu))),
+        ("rotations", ascend.rotate_supports(&RotateSpec::hadamard(32))),
         ("rope", ascend.rope_supports(&rope)),
         ("sampling", ascend.sampling_supports(&SamplingSpec::new(32))),
         ("top_k", ascend.top_k_supports(&TopKSpec::largest(1))),
@@ -92,12 +83,31 @@ fn what_is_begun_is_granted() -> Result<()> {
             "{dtype}"
         );
         assert_eq!(ascend.norm_supports(&NormSpec::rms(1e-5).with_dtype(dtype)), Support::Native, "{dtype}");
+        for function in [Activation::Silu, Activation::GeluErf, Activation::GeluTanh] {
+            let spec = ActivationSpec::new(function).with_dtype(dtype);
+            assert!(matches!(ascend.activation_supports(&spec), Support::Composed(_)), "{spec:?}");
+            for weights in [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16] {
+                let spec = LinearSpec::float(32, 32, weights).with_output(dtype).gated(function);
+                assert!(matches!(ascend.linear_supports(&spec), Support::Composed(_)), "{spec:?}");
+            }
+        }
+        for table in [TableFormat::Float(dtype), TableFormat::Int8PerRow] {
+            let spec = EmbeddingSpec::new(table).with_scale(8.0).with_output(dtype);
+            assert!(matches!(ascend.embedding_supports(&spec), Support::Composed(_)), "{spec:?}");
+        }
+        for format in [ActivationFormat::Int8PerToken, ActivationFormat::Int8PerTensor] {
+            let spec = QuantizeSpec::new(dtype).with_output(format).with_smoothing();
+            assert!(matches!(ascend.quantize_supports(&spec), Support::Composed(_)), "{spec:?}");
+        }
         for format in [ActivationFormat::Int8PerToken, ActivationFormat::Int8PerTensor] {
             let spec = LinearSpec::w8a8(32, 32).with_output(dtype).with_activation_format(format);
             for spec in [spec.clone(), spec.gated(Activation::Silu)] {
                 assert!(matches!(ascend.linear_supports(&spec), Support::Composed(_)), "{spec:?}");
             }
         }
+    }
+    for spec in [LinearSpec::w8a8(32, 32), LinearSpec::w8a8(32, 32).with_output(DType::I32)] {
+        assert!(matches!(ascend.grouped_supports(&spec), Support::Composed(_)), "{spec:?}");
     }
     let sums = LinearSpec::w8a8(65_535, 32).with_output(DType::I32);
     assert_eq!(ascend.linear_supports(&sums), Support::Native);

@@ -14,7 +14,10 @@ use halite_hal::{DType, Device, Error, Result, Stream, Tensor};
 use halite_kernels::{
     Support,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
-    linear::{Activations, Epilogue, HostWeights, Linear, LinearArgs, LinearSpec, Quantized},
+    embedding::{Embedding, EmbeddingSpec, TableFormat},
+    grouped::Grouped,
+    linear::{Activations, Epilogue, HostWeights, Linear, LinearArgs, LinearSpec, Quantized, WeightFormat},
+    quantize::{Quantize, QuantizeSpec},
 };
 
 /// The folder of a release without these functions, in which the run time lies as CANN's would.
@@ -78,6 +81,32 @@ fn an_older_form_serves_where_the_newer_one_is_missing() -> Result<()> {
     let support = device.linear_supports(&LinearSpec::w8a8(2, 1).with_output(DType::I32));
     assert!(matches!(&support, Support::No(reason) if reason.contains("aclnnQuantMatmulV4")), "{support:?}");
     assert!(matches!(sums(&device), Err(Error::Unsupported { .. })));
+    Ok(())
+}
+
+#[test]
+fn what_is_made_of_several_operators_names_the_one_that_is_missing() -> Result<()> {
+    for (name, operator) in [
+        ("without-div", "aclnnDiv"),
+        ("without-groups", "aclnnGroupedMatmulV5"),
+        ("without-where", "aclnnSWhere"),
+        ("without-tanh", "aclnnTanh"),
+    ] {
+        let device = Ascend::new(Options::default().library(release(name, &[operator])))?;
+        let refused = [
+            ("aclnnDiv", device.quantize_supports(&QuantizeSpec::INT8_PER_TOKEN)),
+            ("aclnnGroupedMatmulV5", device.grouped_supports(&LinearSpec::w8a8(2, 1))),
+            (
+                "aclnnSWhere",
+                device.embedding_supports(&EmbeddingSpec::new(TableFormat::Float(DType::F16))),
+            ),
+            ("aclnnTanh", device.linear_supports(&LinearSpec::float(2, 1, WeightFormat::Bf16))),
+        ];
+        for (by, support) in refused {
+            let missing = Support::No(format!("this release of CANN has no {operator}"));
+            assert!(by != operator || support == missing, "{support:?}");
+        }
+    }
     Ok(())
 }
 

@@ -111,6 +111,9 @@ pub(super) fn body<B: Backend>(device: &B, case: &Case) -> Verdict {
 pub(super) fn errors<B: Backend>(device: &B) -> Verdict {
     let stream = &mut device.stream()?;
     let spec = PoolingSpec::new(Pooling::Mean);
+    if denied(device.pooling_supports(&spec)) {
+        return unsupported("pool", device.pooling_plan(&spec, 2, 5));
+    }
     let mut plan = device.pooling_plan(&spec, 2, 5)?;
     for (argument, starts) in [
         ("cu_seqlens", &[][..]),

@@ -197,7 +197,11 @@ pub(super) fn errors<B: Backend>(device: &B) -> Verdict {
         refused("lora", argument, spec.check())?;
         refused("lora", argument, device.lora_plan(&spec, 3))?;
     }
-    let mut plan = device.lora_plan(&LoraSpec::new(2, 4), 3)?;
+    let spec = LoraSpec::new(2, 4);
+    if denied(device.lora_supports(&spec)) {
+        return unsupported("lora", device.lora_plan(&spec, 3));
+    }
+    let mut plan = device.lora_plan(&spec, 3)?;
     for (argument, adapters) in [
         ("rows", &[0, 0, 0, 0][..]),
         ("adapters", &[0, 2]),

@@ -127,6 +127,9 @@ fn damaged<B: Backend>(device: &B) -> Verdict {
             .with_weights(WeightFormat::Int8PerChannelAsymmetric)
             .with_outliers(2, DType::F32),
     ] {
+        if denied(device.linear_supports(&spec)) {
+            continue;
+        }
         let packed = pack(device, stream, &spec)?;
         let saved = device.linear_save(stream, &packed)?;
         for length in [0, 1, 4, 7, 8, 16, 31, saved.len() / 2, saved.len() - 1] {

@@ -7,7 +7,7 @@ use crate::{
     poison::{Guarded, Layout},
 };
 use halite_kernels::{
-    Backend, DType, Tensor,
+    Backend, DType, Stream, Tensor,
     linear::ActivationFormat,
     quantize::{QuantizeArgs, QuantizeSpec},
 };
@@ -45,6 +45,7 @@ fn constant<B: Backend>(device: &B) -> Verdict {
         let scales = Guarded::<B>::output(stream, DType::F32, &[5], Layout::Dense)?;
         let zeros = Guarded::<B>::output(stream, DType::I32, &[5], Layout::Dense)?;
         let args = QuantizeArgs::new(&spec, &x, &q.view, &scales.view).with_zero_points(&zeros.view);
+        stream.reserve(device.quantize_workspace(&spec, 5, 19))?;
         device.quantize(stream, args.check()?)?;
         let (q, scales, zeros) = (q.read(stream)?, scales.read(stream)?, zeros.read(stream)?);
         for (place, &q) in q.iter().enumerate() {
@@ -76,6 +77,7 @@ fn narrowing<B: Backend>(device: &B) -> Verdict {
         if format.has_zero_points() {
             args = args.with_zero_points(&zeros);
         }
+        stream.reserve(device.quantize_workspace(&spec, 1, x.len()))?;
         device.quantize(stream, args.check()?)?;
         let steps = x.map(|x| if x.is_nan() { 0.0 } else { f64::from(x).round_ties_even() });
         let expected = steps.map(|steps| (steps + f64::from(zero)).clamp(least, most));

@@ -13,6 +13,8 @@ pub const ACL_FLOAT16: aclDataType = 1;
 pub const ACL_INT8: aclDataType = 2;
 pub const ACL_INT32: aclDataType = 3;
 pub const ACL_UINT8: aclDataType = 4;
+pub const ACL_INT64: aclDataType = 9;
+pub const ACL_BOOL: aclDataType = 12;
 pub const ACL_BF16: aclDataType = 27;
 pub type aclDataType = core::ffi::c_int;
 pub const ACL_FORMAT_UNDEFINED: aclFormat = -1;
@@ -49,6 +51,11 @@ pub struct aclScalar {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aclIntArray {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct aclTensorList {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -166,6 +173,16 @@ pub struct Functions {
     >,
     pub aclDestroyScalar:
         Result<unsafe extern "C" fn(scalar: *const aclScalar) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateIntArray:
+        Result<unsafe extern "C" fn(value: *const i64, size: u64) -> *mut aclIntArray, ::libloading::Error>,
+    pub aclDestroyIntArray:
+        Result<unsafe extern "C" fn(array: *const aclIntArray) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateTensorList: Result<
+        unsafe extern "C" fn(value: *const *const aclTensor, size: u64) -> *mut aclTensorList,
+        ::libloading::Error,
+    >,
+    pub aclDestroyTensorList:
+        Result<unsafe extern "C" fn(array: *const aclTensorList) -> aclnnStatus, ::libloading::Error>,
     pub aclDestroyAclOpExecutor:
         Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
     pub aclnnAddGetWorkspaceSize: Result<
@@ -199,6 +216,275 @@ pub struct Functions {
         ::libloading::Error,
     >,
     pub aclnnMul: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDivGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDiv: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMulsGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclScalar,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMuls: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDivsGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclScalar,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnDivs: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnClampGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            clipValueMin: *const aclScalar,
+            clipValueMax: *const aclScalar,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnClamp: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnNanToNumGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            nan: f32,
+            posinf: f32,
+            neginf: f32,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnNanToNum: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAbsGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAbs: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnTanhGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnTanh: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSiluGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSilu: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnGeluV2GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            x: *const aclTensor,
+            approximate: i64,
+            y: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnGeluV2: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAmaxGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            dim: *const aclIntArray,
+            keepDim: bool,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnAmax: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEqTensorGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEqTensor: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSWhereGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            condition: *const aclTensor,
+            self_: *const aclTensor,
+            other: *const aclTensor,
+            out: *mut aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnSWhere: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEmbeddingGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            weight: *const aclTensor,
+            indices: *const aclTensor,
+            out: *const aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnEmbedding: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMatmulGetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            self_: *const aclTensor,
+            mat2: *const aclTensor,
+            out: *mut aclTensor,
+            cubeMathType: i8,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnMatmul: Result<
         unsafe extern "C" fn(
             workspace: *mut core::ffi::c_void,
             workspaceSize: u64,
@@ -366,6 +652,42 @@ pub struct Functions {
         ) -> aclnnStatus,
         ::libloading::Error,
     >,
+    pub aclnnGroupedMatmulV5GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            x: *const aclTensorList,
+            weight: *const aclTensorList,
+            biasOptional: *const aclTensorList,
+            scaleOptional: *const aclTensorList,
+            offsetOptional: *const aclTensorList,
+            antiquantScaleOptional: *const aclTensorList,
+            antiquantOffsetOptional: *const aclTensorList,
+            perTokenScaleOptional: *const aclTensorList,
+            groupListOptional: *const aclTensor,
+            activationInputOptional: *const aclTensorList,
+            activationQuantScaleOptional: *const aclTensorList,
+            activationQuantOffsetOptional: *const aclTensorList,
+            splitItem: i64,
+            groupType: i64,
+            groupListType: i64,
+            actType: i64,
+            tuningConfigOptional: *mut aclIntArray,
+            out: *mut aclTensorList,
+            activationFeatureOutOptional: *mut aclTensorList,
+            dynQuantScaleOutOptional: *mut aclTensorList,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnGroupedMatmulV5: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
 }
 impl Functions {
     pub unsafe fn from_library<L>(library: L) -> Result<Self, ::libloading::Error>
@@ -407,6 +729,10 @@ impl Functions {
         let aclDestroyTensor = unsafe { __library.get(b"aclDestroyTensor\0") }.map(|sym| *sym);
         let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
         let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
+        let aclCreateIntArray = unsafe { __library.get(b"aclCreateIntArray\0") }.map(|sym| *sym);
+        let aclDestroyIntArray = unsafe { __library.get(b"aclDestroyIntArray\0") }.map(|sym| *sym);
+        let aclCreateTensorList = unsafe { __library.get(b"aclCreateTensorList\0") }.map(|sym| *sym);
+        let aclDestroyTensorList = unsafe { __library.get(b"aclDestroyTensorList\0") }.map(|sym| *sym);
         let aclDestroyAclOpExecutor = unsafe { __library.get(b"aclDestroyAclOpExecutor\0") }.map(|sym| *sym);
         let aclnnAddGetWorkspaceSize =
             unsafe { __library.get(b"aclnnAddGetWorkspaceSize\0") }.map(|sym| *sym);
@@ -414,6 +740,48 @@ impl Functions {
         let aclnnMulGetWorkspaceSize =
             unsafe { __library.get(b"aclnnMulGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnMul = unsafe { __library.get(b"aclnnMul\0") }.map(|sym| *sym);
+        let aclnnDivGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnDivGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnDiv = unsafe { __library.get(b"aclnnDiv\0") }.map(|sym| *sym);
+        let aclnnMulsGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnMulsGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnMuls = unsafe { __library.get(b"aclnnMuls\0") }.map(|sym| *sym);
+        let aclnnDivsGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnDivsGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnDivs = unsafe { __library.get(b"aclnnDivs\0") }.map(|sym| *sym);
+        let aclnnClampGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnClampGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnClamp = unsafe { __library.get(b"aclnnClamp\0") }.map(|sym| *sym);
+        let aclnnNanToNumGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnNanToNumGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnNanToNum = unsafe { __library.get(b"aclnnNanToNum\0") }.map(|sym| *sym);
+        let aclnnAbsGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnAbsGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnAbs = unsafe { __library.get(b"aclnnAbs\0") }.map(|sym| *sym);
+        let aclnnTanhGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnTanhGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnTanh = unsafe { __library.get(b"aclnnTanh\0") }.map(|sym| *sym);
+        let aclnnSiluGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnSiluGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnSilu = unsafe { __library.get(b"aclnnSilu\0") }.map(|sym| *sym);
+        let aclnnGeluV2GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnGeluV2GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnGeluV2 = unsafe { __library.get(b"aclnnGeluV2\0") }.map(|sym| *sym);
+        let aclnnAmaxGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnAmaxGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnAmax = unsafe { __library.get(b"aclnnAmax\0") }.map(|sym| *sym);
+        let aclnnEqTensorGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnEqTensorGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnEqTensor = unsafe { __library.get(b"aclnnEqTensor\0") }.map(|sym| *sym);
+        let aclnnSWhereGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnSWhereGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnSWhere = unsafe { __library.get(b"aclnnSWhere\0") }.map(|sym| *sym);
+        let aclnnEmbeddingGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnEmbeddingGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnEmbedding = unsafe { __library.get(b"aclnnEmbedding\0") }.map(|sym| *sym);
+        let aclnnMatmulGetWorkspaceSize =
+            unsafe { __library.get(b"aclnnMatmulGetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnMatmul = unsafe { __library.get(b"aclnnMatmul\0") }.map(|sym| *sym);
         let aclnnCastGetWorkspaceSize =
             unsafe { __library.get(b"aclnnCastGetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnCast = unsafe { __library.get(b"aclnnCast\0") }.map(|sym| *sym);
@@ -435,6 +803,9 @@ impl Functions {
         let aclnnQuantMatmulV5GetWorkspaceSize =
             unsafe { __library.get(b"aclnnQuantMatmulV5GetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnQuantMatmulV5 = unsafe { __library.get(b"aclnnQuantMatmulV5\0") }.map(|sym| *sym);
+        let aclnnGroupedMatmulV5GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnGroupedMatmulV5GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnGroupedMatmulV5 = unsafe { __library.get(b"aclnnGroupedMatmulV5\0") }.map(|sym| *sym);
         Ok(Functions {
             __library,
             aclInit,
@@ -469,11 +840,43 @@ impl Functions {
             aclDestroyTensor,
             aclCreateScalar,
             aclDestroyScalar,
+            aclCreateIntArray,
+            aclDestroyIntArray,
+            aclCreateTensorList,
+            aclDestroyTensorList,
             aclDestroyAclOpExecutor,
             aclnnAddGetWorkspaceSize,
             aclnnAdd,
             aclnnMulGetWorkspaceSize,
             aclnnMul,
+            aclnnDivGetWorkspaceSize,
+            aclnnDiv,
+            aclnnMulsGetWorkspaceSize,
+            aclnnMuls,
+            aclnnDivsGetWorkspaceSize,
+            aclnnDivs,
+            aclnnClampGetWorkspaceSize,
+            aclnnClamp,
+            aclnnNanToNumGetWorkspaceSize,
+            aclnnNanToNum,
+            aclnnAbsGetWorkspaceSize,
+            aclnnAbs,
+            aclnnTanhGetWorkspaceSize,
+            aclnnTanh,
+            aclnnSiluGetWorkspaceSize,
+            aclnnSilu,
+            aclnnGeluV2GetWorkspaceSize,
+            aclnnGeluV2,
+            aclnnAmaxGetWorkspaceSize,
+            aclnnAmax,
+            aclnnEqTensorGetWorkspaceSize,
+            aclnnEqTensor,
+            aclnnSWhereGetWorkspaceSize,
+            aclnnSWhere,
+            aclnnEmbeddingGetWorkspaceSize,
+            aclnnEmbedding,
+            aclnnMatmulGetWorkspaceSize,
+            aclnnMatmul,
             aclnnCastGetWorkspaceSize,
             aclnnCast,
             aclnnInplaceCopyGetWorkspaceSize,
@@ -488,6 +891,8 @@ impl Functions {
             aclnnQuantMatmulV4,
             aclnnQuantMatmulV5GetWorkspaceSize,
             aclnnQuantMatmulV5,
+            aclnnGroupedMatmulV5GetWorkspaceSize,
+            aclnnGroupedMatmulV5,
         })
     }
 }

@@ -43,6 +43,7 @@ impl Lora for Ascend {
     }
 
     fn lora_plan(&self, spec: &LoraSpec, _max_rows: usize) -> Result<AscendLoraPlan> {
+        spec.check()?;
         refused("lora", spec)
     }
 

@@ -1,65 +1,84 @@
-//! Linear layers of INT8 rows and INT8 weights, by CANN's QuantMatmul.
+//! Linear layers of INT8 rows and INT8 weights, by CANN's QuantMatmul, and of floats, by its Matmul.
 //!
-//! `packed` has the weights; `product` is one call: sums as they are, floats that CANN scales itself, and all others from sums,
-//! by operators in F32. `lora` is not begun.
+//! `packed` has the weights; `product` is one call: sums as they are, floats that CANN gives itself, and all others by operators
+//! in F32. `stack` lays the weights of groups together. `lora` is not begun.
 
 mod lora;
 mod packed;
 mod product;
+mod stack;
 
 use halite_hal::{DType, Result};
 use halite_kernels::{
     Checked, Support,
-    activation::Activation,
     linear::{ActivationFormat, HostWeights, Linear, LinearArgs, LinearSpec, WeightFormat},
 };
 
 use crate::{
     device::Ascend,
     runtime::Operator,
+    steps::{NO_FUNCTION, has_function},
     stream::AscendStream,
-    support::{by, is_float},
+    support::by,
 };
 
 pub use lora::AscendLoraPlan;
 pub use packed::AscendPacked;
+pub(crate) use product::gated;
+pub(crate) use stack::{Stack, stack};
 
 /// The most elements of a row that CANN multiplies without scales of rows.
 const MOST_COLUMNS: usize = 65_535;
 
-/// What float results are made of, and what is missing there: functions and soft-caps are no part of a specification.
-const FLOATS: &str =
-    "QuantMatmul, Cast, Mul, Add and SwiGlu; without a function and a soft-cap in the epilogue";
+/// What results are made of, if not of one product; an epilogue is no part of a specification, so all of it has to be there.
+const PARTS: [Operator; 11] = [
+    Operator::Cast,
+    Operator::Mul,
+    Operator::Add,
+    Operator::SwiGlu,
+    Operator::Silu,
+    Operator::GeluV2,
+    Operator::NanToNum,
+    Operator::Tanh,
+    Operator::Muls,
+    Operator::Divs,
+    Operator::Clamp,
+];
+
+/// What a specification is told of them.
+const COMPOSED: &str =
+    "QuantMatmul or Matmul, and elementwise operators in F32; functions of an epilogue: SiLU and GELU";
 
 impl Linear for Ascend {
     type Packed = AscendPacked;
 
     fn linear_supports(&self, spec: &LinearSpec) -> Support {
-        let weights = matches!(spec.weights, WeightFormat::Int8PerChannel | WeightFormat::Int8PerTensor);
-        let activations =
-            matches!(spec.activations, ActivationFormat::Int8PerToken | ActivationFormat::Int8PerTensor);
-        if !weights || !activations || spec.outliers.is_some() {
-            let formats = (spec.weights, spec.activations);
-            return Support::No(format!("{formats:?}: only INT8 without zero points and outliers"));
-        }
+        let product = match (spec.weights, spec.activations) {
+            (
+                WeightFormat::Int8PerChannel | WeightFormat::Int8PerTensor,
+                ActivationFormat::Int8PerToken | ActivationFormat::Int8PerTensor,
+            ) if spec.outliers.is_none() => Operator::QuantMatmul,
+            (WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16, ActivationFormat::Float(_)) => {
+                Operator::Matmul
+            }
+            formats => {
+                let only = "only floats, and INT8 without zero points and outliers";
+                return Support::No(format!("{formats:?}: {only}"));
+            }
+        };
         if spec.in_features > MOST_COLUMNS {
             return Support::No(format!("rows of {} elements: at most {MOST_COLUMNS}", spec.in_features));
         }
-        if spec.gate.is_some_and(|gate| gate != Activation::Silu) {
-            return Support::No(format!("a gate of {:?}: only SiLU", spec.gate));
+        if spec.gate.is_some_and(|gate| has_function(gate).is_none()) {
+            return Support::No(format!("a gate of {:?}: {NO_FUNCTION}", spec.gate));
         }
-        // Its results have no gaps, and rows of an output may.
-        let sums = by(self, &[Operator::QuantMatmul, Operator::InplaceCopy]);
-        match spec.output {
-            DType::I32 => sums,
-            output if is_float(output) => {
-                match by(self, &[Operator::Cast, Operator::Mul, Operator::Add, Operator::SwiGlu]) {
-                    Support::Native if sums == Support::Native => Support::Composed(FLOATS),
-                    Support::Native => sums,
-                    no => no,
-                }
-            }
-            output => Support::No(format!("an output of {output}: only I32 and floats")),
+        // A product has no gaps, and rows of an output may.
+        match by(self, &[product, Operator::InplaceCopy]) {
+            Support::Native if spec.output != DType::I32 => match by(self, &PARTS) {
+                Support::Native => Support::Composed(COMPOSED),
+                no => no,
+            },
+            sums => sums,
         }
     }
 

@@ -5,11 +5,15 @@
 
 mod copies;
 mod descriptor;
+mod elementwise;
 mod error;
+mod grouped_matmul;
 mod handles;
+mod list;
 mod operation;
 mod operators;
 mod quant_matmul;
+mod select;
 mod staging;
 
 use std::{
@@ -26,6 +30,7 @@ use halite_hal::Result;
 use crate::abi::{Cann, bindings, function};
 
 pub(crate) use descriptor::Descriptor;
+pub(crate) use elementwise::Elementwise;
 pub(crate) use error::RuntimeError;
 pub(crate) use handles::{Event, Memory, Pinned, Queue, Recording};
 pub(crate) use operation::Operation;

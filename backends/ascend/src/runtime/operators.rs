@@ -13,12 +13,27 @@ use crate::{abi::function, device::Ascend};
 /// An operator that the backend has a use for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operator {
+    Abs,
+    Amax,
+    Clamp,
+    Div,
+    Divs,
+    Embedding,
+    EqTensor,
+    GeluV2,
+    GroupedMatmul,
+    Matmul,
+    Muls,
+    NanToNum,
+    Silu,
+    Tanh,
     Add,
     Cast,
     InplaceCopy,
     Mul,
     QuantMatmul,
     RmsNorm,
+    SWhere,
     ScatterPaKvCache,
     SwiGlu,
 }
@@ -27,6 +42,21 @@ impl Operator {
     /// The name that CANN's documentation has it by.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Operator::Abs => "aclnnAbs",
+            Operator::Amax => "aclnnAmax",
+            Operator::Clamp => "aclnnClamp",
+            Operator::Div => "aclnnDiv",
+            Operator::Divs => "aclnnDivs",
+            Operator::GeluV2 => "aclnnGeluV2",
+            Operator::Matmul => "aclnnMatmul",
+            Operator::Muls => "aclnnMuls",
+            Operator::NanToNum => "aclnnNanToNum",
+            Operator::Silu => "aclnnSilu",
+            Operator::Tanh => "aclnnTanh",
+            Operator::Embedding => "aclnnEmbedding",
+            Operator::EqTensor => "aclnnEqTensor",
+            Operator::SWhere => "aclnnSWhere",
+            Operator::GroupedMatmul => "aclnnGroupedMatmulV5",
             Operator::Add => "aclnnAdd",
             Operator::Mul => "aclnnMul",
             Operator::Cast => "aclnnCast",
@@ -51,6 +81,23 @@ impl Runtime {
     /// Whether this release of CANN has an operator.
     pub(crate) fn has_operator(&self, operator: Operator) -> bool {
         match operator {
+            Operator::Abs => both!(self, aclnnAbsGetWorkspaceSize, aclnnAbs),
+            Operator::Amax => both!(self, aclnnAmaxGetWorkspaceSize, aclnnAmax),
+            Operator::Clamp => both!(self, aclnnClampGetWorkspaceSize, aclnnClamp),
+            Operator::Div => both!(self, aclnnDivGetWorkspaceSize, aclnnDiv),
+            Operator::Divs => both!(self, aclnnDivsGetWorkspaceSize, aclnnDivs),
+            Operator::GeluV2 => both!(self, aclnnGeluV2GetWorkspaceSize, aclnnGeluV2),
+            Operator::Matmul => both!(self, aclnnMatmulGetWorkspaceSize, aclnnMatmul),
+            Operator::Muls => both!(self, aclnnMulsGetWorkspaceSize, aclnnMuls),
+            Operator::NanToNum => both!(self, aclnnNanToNumGetWorkspaceSize, aclnnNanToNum),
+            Operator::Silu => both!(self, aclnnSiluGetWorkspaceSize, aclnnSilu),
+            Operator::Tanh => both!(self, aclnnTanhGetWorkspaceSize, aclnnTanh),
+            Operator::Embedding => both!(self, aclnnEmbeddingGetWorkspaceSize, aclnnEmbedding),
+            Operator::EqTensor => both!(self, aclnnEqTensorGetWorkspaceSize, aclnnEqTensor),
+            Operator::SWhere => both!(self, aclnnSWhereGetWorkspaceSize, aclnnSWhere),
+            Operator::GroupedMatmul => {
+                both!(self, aclnnGroupedMatmulV5GetWorkspaceSize, aclnnGroupedMatmulV5)
+            }
             Operator::Add => both!(self, aclnnAddGetWorkspaceSize, aclnnAdd),
             Operator::Mul => both!(self, aclnnMulGetWorkspaceSize, aclnnMul),
             Operator::Cast => both!(self, aclnnCastGetWorkspaceSize, aclnnCast),

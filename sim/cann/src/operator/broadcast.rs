@@ -1,4 +1,4 @@
-//! Two tensors of which dimensions of 1 are repeated, as `aclnnAdd` and `aclnnMul` take them.
+//! Two tensors of which dimensions of 1 are repeated, as `aclnnAdd`, `aclnnDiv` and `aclnnMul` take them.
 
 use super::call::{Arg, Call, Plan};
 use crate::element::Element;
@@ -8,7 +8,7 @@ use crate::runtime::error::Failure;
 const TYPES: [Element; 4] = [Element::F32, Element::F16, Element::Bf16, Element::I32];
 
 /// The shape of both together; dimensions are compared from the last one.
-fn joined(left: &[i64], right: &[i64]) -> Option<Vec<i64>> {
+pub(super) fn joined(left: &[i64], right: &[i64]) -> Option<Vec<i64>> {
     let rank = left.len().max(right.len());
     let dim = |dims: &[i64], at: usize| (at + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
     let pick = |at| match (dim(left, at), dim(right, at)) {
@@ -20,7 +20,7 @@ fn joined(left: &[i64], right: &[i64]) -> Option<Vec<i64>> {
 }
 
 /// Where an element of the result comes from.
-fn source(mut index: usize, result: &[i64], dims: &[i64]) -> usize {
+pub(super) fn source(mut index: usize, result: &[i64], dims: &[i64]) -> usize {
     let (mut at, mut step) = (0, 1);
     for (place, &whole) in result.iter().enumerate().rev() {
         let coordinate = index % whole as usize;

@@ -1,0 +1,48 @@
+//! `aclnnDivs`: out = self / other, which is a scalar.
+
+use super::call::phase_one;
+use super::{phase_two, unary};
+use crate::descriptor::array;
+use crate::handle::Handle;
+
+const DOCUMENT: &str = "aclnnDivs&aclnnInplaceDivs.md, 2026-08-22";
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn aclnnDivsGetWorkspaceSize(
+    this: Handle,
+    other: Handle,
+    out: Handle,
+    workspace: Option<&mut u64>,
+    executor: Option<&mut Handle>,
+) -> i32 {
+    phase_one("aclnnDivs", DOCUMENT, workspace, executor, |call| {
+        let args = [call.tensor("self", this)?, call.tensor("out", out)?];
+        let other = array::scalar(other).map_err(|failure| failure.within("other"))?;
+        unary::plan(call, args, move |value| value / other)
+    })
+}
+
+phase_two!(aclnnDivs);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Element;
+    use crate::testing::{Session, message};
+
+    #[test]
+    fn known_values() {
+        let session = Session::new();
+        let x = session.tensor(&[2], Element::F32, &[-3.0, 0.5]);
+        let out = session.empty(&[2], Element::F32);
+        let other = array::aclCreateScalar(4_f32.to_le_bytes().as_ptr(), 0);
+        let first = |size: Option<&mut u64>, executor: Option<&mut Handle>| {
+            aclnnDivsGetWorkspaceSize(x, other, out, size, executor)
+        };
+        session.run(first, aclnnDivs).unwrap();
+        assert_eq!(session.read(out), [-0.75, 0.125]);
+        assert_eq!(array::aclDestroyScalar(other), 0);
+        assert_eq!(aclnnDivsGetWorkspaceSize(x, 0, out, Some(&mut 0), Some(&mut 0)), 161_001);
+        assert!(message().contains("other"), "{}", message());
+    }
+}

@@ -1,0 +1,44 @@
+//! `aclnnTanh`: the hyperbolic tangent.
+
+use super::call::phase_one;
+use super::{phase_two, unary};
+use crate::handle::Handle;
+
+const DOCUMENT: &str = "aclnnTanh&aclnnInplaceTanh.md, 2026-08-22";
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn aclnnTanhGetWorkspaceSize(
+    this: Handle,
+    out: Handle,
+    workspace: Option<&mut u64>,
+    executor: Option<&mut Handle>,
+) -> i32 {
+    phase_one("aclnnTanh", DOCUMENT, workspace, executor, |call| {
+        let args = [call.tensor("self", this)?, call.tensor("out", out)?];
+        unary::plan(call, args, f64::tanh)
+    })
+}
+
+phase_two!(aclnnTanh);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Element;
+    use crate::testing::{Session, assert_close, message};
+
+    #[test]
+    fn known_values() {
+        let session = Session::new();
+        let x = session.tensor(&[3], Element::F32, &[-0.5, 0.0, 9.0]);
+        let out = session.empty(&[3], Element::F32);
+        let first = |size: Option<&mut u64>, executor: Option<&mut Handle>| {
+            aclnnTanhGetWorkspaceSize(x, out, size, executor)
+        };
+        session.run(first, aclnnTanh).unwrap();
+        assert_close(&session.read(out), &[-0.462_117_157, 0.0, 0.999_999_97], 1e-6);
+        let other = session.empty(&[3], Element::F16);
+        assert_eq!(aclnnTanhGetWorkspaceSize(x, other, Some(&mut 0), Some(&mut 0)), 161_002);
+        assert!(message().contains("out: dtype FLOAT16, limit FLOAT"), "{}", message());
+    }
+}
