@@ -116,7 +116,7 @@ pub(crate) fn pull(workspace: &Workspace, model: &str) -> Result<()> {
     one(workspace, Kind::Program, "halite")?.run(&["pull", model], &[])
 }
 
-/// The step `test`: all but the tests of the wgpu backend, which choose a driver, of the CUDA backend, which need a compiler, and
+/// The step `test`: all but the tests of the wgpu backend, which choose a driver, those of CUDA, which need a compiler, and those
 /// of the Ascend backend, which run twice.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut tests = all(workspace, Kind::Test)?;

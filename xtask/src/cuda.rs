@@ -37,9 +37,10 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     every(tests.iter().map(|test| test.run(&[], &environment)))
 }
 
-/// Whether tests need the compiler: those of the backend, and of what the program does with it.
+/// Whether tests need the compiler: those of the backend, and those named after it, in which it is judged (`halite-parity`)
+/// and the program uses it (`halite-server`).
 pub(crate) fn is_one(tests: &Executable) -> bool {
-    tests.package == "halite-cuda" || tests.package == "halite-server" && tests.name == "cuda"
+    tests.package == "halite-cuda" || tests.name == "cuda"
 }
 
 /// The folder of NVRTC's library, with what stood in the library path before.

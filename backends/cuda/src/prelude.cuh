@@ -63,6 +63,21 @@ template <> DEVICE bf16 narrow<bf16>(f32 x) {
     return rounded;
 }
 
+// Two neighbours, rounded to T, in the lower and the upper half of a word.
+template <typename T> DEVICE u32 narrow_pair(f32 lower, f32 upper);
+
+template <> DEVICE u32 narrow_pair<f16>(f32 lower, f32 upper) {
+    u32 word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(upper), "f"(lower));
+    return word;
+}
+
+template <> DEVICE u32 narrow_pair<bf16>(f32 lower, f32 upper) {
+    u32 word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(upper), "f"(lower));
+    return word;
+}
+
 // ---- Shared memory: its own 32-bit addresses, as the instructions below take them.
 
 DEVICE u32 shared_address(const void* pointer) { return static_cast<u32>(__cvta_generic_to_shared(pointer)); }
@@ -114,6 +129,12 @@ DEVICE Bytes16 load_shared(u32 from) {
 // 16 bytes, past the first-level cache; those after `valid` (0 to 16) are zeros and are not read.
 DEVICE void copy_async_16(u32 to, const void* from, u32 valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(valid)
+                 : "memory");
+}
+
+// Likewise 4 bytes, of which `valid` are 0 or 4.
+DEVICE void copy_async_4(u32 to, const void* from, u32 valid) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(valid)
                  : "memory");
 }
 

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// Elsewhere there is no CANN either.
+#![cfg(target_os = "linux")]
 #![allow(non_snake_case, reason = "the names are those of a C interface")]
 #![allow(clippy::too_many_arguments, reason = "the lists of arguments are those of a C interface")]
 

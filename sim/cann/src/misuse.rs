@@ -228,6 +228,34 @@ fn faults_come_when_they_are_asked_for() {
     assert_eq!(aclrtFree(workspace), 0);
 }
 
+/// vllm-ascend issue 4180 is a wait that never ends.
+#[test]
+fn nobody_waits_for_a_stream_that_failed() {
+    let session = Session::new();
+    let tensors = gated(&session, 4);
+    let (workspace, mut event, mut other) = (allocate(256), 0, 0);
+    assert_eq!(aclrtCreateEvent(Some(&mut event)), 0);
+    assert_eq!(aclrtCreateStream(Some(&mut other)), 0);
+    assert_eq!(halite_cann_fault(c"launch=1".as_ptr()), 0);
+    // Some milliseconds of work first, so that the event is mostly recorded before the failure.
+    let large = allocate(1 << 26);
+    assert_eq!(aclrtMemsetAsync(large, 1 << 26, 0, 1 << 26, session.stream), 0);
+    assert_eq!(aclnnSwiGlu(workspace, 256, planned(tensors).1, session.stream), 0);
+    // Refused if the stream has come to the failure already; else the event is reached, and says so.
+    let code = aclrtRecordEvent(event, session.stream);
+    if code == 0 {
+        assert_eq!(aclrtStreamWaitEvent(other, event), 0);
+        assert_eq!(aclrtSynchronizeStream(other), 0);
+        assert_eq!(aclrtSynchronizeEvent(event), 507_015);
+        assert!(message().contains("the exception that was asked for"));
+    } else {
+        assert_eq!(code, 507_015);
+    }
+    assert_eq!(aclrtDestroyEvent(event), 0);
+    assert_eq!(aclrtDestroyStream(other), 0);
+    assert_eq!([workspace, large].map(|address| aclrtFree(address)), [0, 0]);
+}
+
 #[test]
 fn a_wait_ends_when_its_time_is_over() {
     let session = Session::new();

@@ -124,23 +124,7 @@ impl Tally {
             if lanes & part == 0 {
                 continue;
             }
-            // Distinct words: a word that several lanes read is served once.
-            let mut words = [0u64; 64];
-            let mut count = 0;
-            for lane in each(lanes & part) {
-                let start = addresses[lane] / 4;
-                for word in start..=addresses[lane].saturating_add(u64::from(bytes.max(1)) - 1) / 4 {
-                    if count < 64 && !words[..count].contains(&word) {
-                        words[count] = word;
-                        count += 1;
-                    }
-                }
-            }
-            let mut banks = [0u64; 32];
-            for word in &words[..count] {
-                banks[(word % 32) as usize] += 1;
-            }
-            shared.passes += banks.into_iter().max().unwrap_or(0);
+            shared.passes += bank_passes(lanes & part, addresses, bytes);
             shared.ideal_passes += 1;
         }
     }
@@ -151,16 +135,20 @@ impl Tally {
         if lanes == 0 {
             return;
         }
-        let mut spans = [(0u64, 0u64); 32];
+        let bytes = u64::from(bytes);
+        let mut firsts = [0u64; 32];
         let mut count = 0;
         for lane in each(lanes) {
-            spans[count] = (addresses[lane], addresses[lane].saturating_add(u64::from(bytes)));
+            firsts[count] = addresses[lane];
             count += 1;
         }
-        let spans = &mut spans[..count];
-        spans.sort_unstable();
+        let firsts = &mut firsts[..count];
+        if !firsts.is_sorted() {
+            firsts.sort_unstable();
+        }
         let (mut sectors, mut distinct, mut end, mut next_sector) = (0, 0, 0, 0);
-        for &mut (first, last) in spans {
+        for &mut first in firsts {
+            let last = first.saturating_add(bytes);
             distinct += last.saturating_sub(first.max(end));
             end = end.max(last);
             let from = (first / 32).max(next_sector);
@@ -207,6 +195,35 @@ impl Tally {
         }
         counters
     }
+}
+
+/// Passes over the banks that some lanes take: the most distinct words of a bank. A word that several lanes read is served
+/// once.
+fn bank_passes(lanes: u32, addresses: &[u64; 32], bytes: u32) -> u64 {
+    const WORDS: usize = 64;
+    let mut words = [0u64; WORDS];
+    // The words of a bank are a chain, from the last one on; numbers begin at 1.
+    let (mut last, mut before) = ([0u8; 32], [0u8; WORDS]);
+    let (mut count, mut passes, mut passes_of) = (0, 0, [0u8; 32]);
+    for lane in each(lanes) {
+        let start = addresses[lane] / 4;
+        for word in start..=addresses[lane].saturating_add(u64::from(bytes.max(1)) - 1) / 4 {
+            let bank = (word % 32) as usize;
+            let mut known = last[bank];
+            while known != 0 && words[usize::from(known - 1) % WORDS] != word {
+                known = before[usize::from(known - 1) % WORDS];
+            }
+            if known == 0 && count < WORDS {
+                words[count] = word;
+                before[count] = last[bank];
+                count += 1;
+                last[bank] = count as u8;
+                passes_of[bank] += 1;
+                passes = passes.max(passes_of[bank]);
+            }
+        }
+    }
+    u64::from(passes)
 }
 
 #[cfg(test)]

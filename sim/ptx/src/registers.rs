@@ -30,6 +30,8 @@ pub(crate) struct Registers {
     pub(crate) predicates: Vec<u32>,
     /// The carry flag of each lane: a bit a lane.
     pub(crate) carry: u32,
+    /// Where what is no register is laid out by lane, an operand each.
+    pub(crate) scratch: [Lanes; 3],
 }
 
 impl Registers {
@@ -39,6 +41,7 @@ impl Registers {
             values: vec![[0; LANES]; registers as usize],
             predicates: vec![0; predicates as usize],
             carry: 0,
+            scratch: [[0; LANES]; 3],
         }
     }
 
@@ -56,17 +59,7 @@ impl Registers {
         specials: &Specials,
         scratch: &'a mut Lanes,
     ) -> &'a Lanes {
-        match source {
-            Source::Register(register) => self.get(register),
-            Source::Immediate(value) => {
-                *scratch = [value; LANES];
-                scratch
-            }
-            Source::Special(special) => {
-                *scratch = specials.read(special);
-                scratch
-            }
-        }
+        operand(&self.values, source, specials, scratch)
     }
 
     /// What a source says, by lane.
@@ -85,12 +78,8 @@ impl Registers {
         let old = &mut self.values[register.0 as usize];
         if lanes == u32::MAX {
             *old = *values;
-            return;
-        }
-        for (lane, (old, new)) in old.iter_mut().zip(values).enumerate() {
-            // All ones where the lane is written: no branch a lane.
-            let mask = u64::from(lanes >> lane & 1).wrapping_neg();
-            *old = *old & !mask | new & mask;
+        } else {
+            write_some(old, lanes, values);
         }
     }
 
@@ -116,6 +105,44 @@ impl Registers {
     pub(crate) fn write_predicate(&mut self, predicate: Predicate, lanes: u32, bits: u32) {
         let old = &mut self.predicates[predicate.0 as usize];
         *old = *old & !lanes | bits & lanes;
+    }
+}
+
+/// What a source says, by lane, as [`Registers::operand`] does.
+#[inline]
+pub(crate) fn operand<'a>(
+    registers: &'a [Lanes],
+    source: Source,
+    specials: &Specials,
+    scratch: &'a mut Lanes,
+) -> &'a Lanes {
+    match source {
+        Source::Register(register) => &registers[register.0 as usize],
+        Source::Immediate(value) => {
+            *scratch = [value; LANES];
+            scratch
+        }
+        Source::Special(special) => {
+            *scratch = specials.read(special);
+            scratch
+        }
+    }
+}
+
+/// Writes the lanes of the mask: with a bit a lane instead of a shift, vector instructions choose.
+#[inline(never)]
+fn write_some(old: &mut Lanes, lanes: u32, values: &Lanes) {
+    const BITS: [u32; LANES] = {
+        let mut bits = [0; LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            bits[lane] = 1 << lane;
+            lane += 1;
+        }
+        bits
+    };
+    for ((old, &new), bit) in old.iter_mut().zip(values).zip(BITS) {
+        *old = if lanes & bit == 0 { *old } else { new };
     }
 }
 

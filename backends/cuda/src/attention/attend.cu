@@ -114,7 +114,8 @@ DEVICE void score_part(const Call& call, const Tile& tile, const Shared& shared,
 #else
                 const f32 score = call.scale * sums[i];
 #endif
-                bits = bits_of(biased(call, tile, row, position, score));
+                const f32 slope = call.slopes == nullptr ? 0.0f : call.slopes[tile.head(row)];
+                bits = bits_of(biased(call, slope, tile.own + tile.token(row), position, score));
             }
             shared.scores[row * call.part + start + place] = bits;
         }

@@ -99,12 +99,9 @@ DEVICE bool sees(const Call& call, const Tile& tile, i32 row, i32 position) {
     return comes_after(tile.chains, tile.own + tile.token(row) - tile.step_first, position - tile.step_first);
 }
 
-// What becomes of `scale * q.k`.
-DEVICE f32 biased(const Call& call, const Tile& tile, i32 row, i32 position, f32 score) {
+// What becomes of `scale * q.k` of a row at the position `own`.
+DEVICE f32 biased(const Call& call, f32 slope, i32 own, i32 position, f32 score) {
     if (call.soft_cap > 0.0f) score = call.soft_cap * tanhf(score / call.soft_cap);
-    if (call.slopes != nullptr) {
-        const i32 distance = abs(position - (tile.own + tile.token(row)));
-        score = fmaf(-call.slopes[tile.head(row)], static_cast<f32>(distance), score);
-    }
+    if (call.slopes != nullptr) score = fmaf(-slope, static_cast<f32>(abs(position - own)), score);
     return score;
 }

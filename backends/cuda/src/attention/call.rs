@@ -10,7 +10,7 @@ use halite_kernels::{
     cache::{KvSpec, KvValues},
 };
 
-use super::{CudaAttentionPlan, shape};
+use super::{CudaAttentionPlan, mma, shape};
 use crate::{
     cache::CudaKvCache,
     compile::{Program, Source},
@@ -24,7 +24,7 @@ use crate::{
 static ATTEND: Source = Source::new("attention/attend.cu", include_str!("attend.cu"));
 static JOIN: Source = Source::new("attention/join.cu", include_str!("join.cu"));
 
-fn attend(operator: &'static str, rows: usize, int8: bool) -> Launch {
+pub(super) fn attend(operator: &'static str, rows: usize, int8: bool) -> Launch {
     Launch::new(operator, &ATTEND, "attend").constant("ROWS", rows).constant("INT8", int8.into())
 }
 
@@ -35,7 +35,8 @@ pub(super) fn joining(operator: &'static str, entry: &'static str) -> Launch {
 
 pub(super) fn programs() -> Vec<Program> {
     let rooms = shape::ROOMS.into_iter();
-    rooms.flat_map(|rows| [false, true].map(|int8| attend("attention", rows, int8).program())).collect()
+    let of = |rows| [false, true].map(|int8| attend("attention", rows, int8).program());
+    rooms.flat_map(of).chain(mma::programs()).collect()
 }
 
 /// The number that kernels know a type by.
@@ -111,15 +112,18 @@ impl Call<'_> {
         out: Option<&Tensor<Cuda>>,
         scratch: Option<&Tensor<Cuda>>,
     ) -> Result<()> {
-        let int8 = matches!(self.plan.spec.compute, AttentionCompute::Int8 { .. });
-        let launch = attend(self.operator, shape::room(self.plan.tile), int8);
-        let launch = self.described(launch, round, queries, out, scratch);
-        let shared = shape::shared(&self.plan.spec, self.plan.tile.rows());
-        stream.launch(launch.shared(shared))
+        let (spec, tile) = (&self.plan.spec, self.plan.tile);
+        let launch = if mma::has(spec) {
+            mma::start(self.operator, &mma::SOURCE, spec, tile.rows())
+        } else {
+            let int8 = matches!(spec.compute, AttentionCompute::Int8 { .. });
+            attend(self.operator, shape::room(tile), int8).shared(shape::shared(spec, tile.rows()))
+        };
+        stream.launch(self.described(launch, round, queries, out, scratch))
     }
 
     /// `CALL_PARAMETERS` in call.cuh, and a block for each item and tile of heads.
-    fn described(
+    pub(super) fn described(
         self,
         launch: Launch,
         round: &Round,

@@ -2,14 +2,23 @@
 //!
 //! A step is cut on the host (`halite_kernels::attention::cut`): tiles of query rows (`shape`: as many as shared memory
 //! holds), and items, which are what a block of threads does: a tile with all that it sees, or, where there are too few tiles to keep a
-//! GPU busy, a tile with one part of that. `attend.cu` reads keys and values once for all rows of a tile; `join.cu` joins parts
-//! that several blocks read. Both join from left to right by the same functions (`state.cuh`), and within a part the order of
-//! sums goes by the positions alone, so a row's bits depend neither on its neighbours nor on who read what.
+//! GPU busy, a tile with one part of that. Keys and values are read once for all rows of a tile: by `mma.cu`, which multiplies
+//! them by the tensor cores, where `mma::has` says so (F16 and BF16 queries over their own type or INT8), by `attend.cu` in
+//! every other type and shape. `join.cu` joins parts that several blocks read. All join from left to right by the same functions
+//! (`state.cuh`), and within a part the order of sums goes by the positions alone, so a row's bits depend neither on its
+//! neighbours nor on who read what.
 
+#[cfg(all(test, feature = "interpreter"))]
+mod bits_tests;
 mod call;
+#[cfg(all(test, feature = "interpreter"))]
+mod fault_tests;
 mod merge;
+mod mma;
 mod plan;
 mod shape;
+#[cfg(all(test, feature = "interpreter"))]
+mod testing;
 
 use halite_hal::Result;
 use halite_kernels::{

@@ -2,10 +2,12 @@
 
 use halite_kernels::attention::{AttentionCompute, AttentionSpec, cut::RowTile};
 
+use super::mma;
+
 /// Rows that attend.cu is compiled for: a thread has scores of a fourth of them.
 pub(super) const ROOMS: [usize; 2] = [4, 16];
 /// Bytes of shared memory that every GPU of compute capability 8.0 or later has, less what is not counted here.
-const SHARED: usize = (99 << 10) - 2048;
+pub(super) const SHARED: usize = (99 << 10) - 2048;
 /// Words of the stage, as stage.cuh has it.
 const STAGE: usize = 64 * 68;
 
@@ -24,6 +26,9 @@ pub(super) fn shared(spec: &AttentionSpec, rows: usize) -> usize {
 
 /// The rows of a block, for steps whose sequences have up to `longest` tokens; none where not even one row fits.
 pub(super) fn fitting(spec: &AttentionSpec, longest: usize) -> Option<RowTile> {
+    if mma::has(spec) {
+        return Some(mma::fitting(spec, longest));
+    }
     let rows = [16, 8, 4, 2, 1].into_iter().find(|&rows| shared(spec, rows) <= SHARED)?;
     Some(RowTile::new(spec, rows, longest))
 }

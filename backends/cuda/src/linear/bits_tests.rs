@@ -12,7 +12,7 @@ use crate::testing;
 /// Rows for each tile.
 const ROWS: [usize; 3] = [3, 40, 70];
 
-fn formats() -> Vec<LinearSpec> {
+pub(super) fn formats() -> Vec<LinearSpec> {
     let of = |weights, activations| {
         LinearSpec::w8a8(160, 75).with_weights(weights).with_activation_format(activations)
     };
@@ -38,7 +38,7 @@ fn formats() -> Vec<LinearSpec> {
 }
 
 /// Forms of a format: as it is, gated, with columns in float, and every type of result.
-fn forms(spec: &LinearSpec) -> Vec<LinearSpec> {
+pub(super) fn forms(spec: &LinearSpec) -> Vec<LinearSpec> {
     let outliers = spec.clone().with_outliers(7, DType::Bf16);
     let mut forms = vec![
         spec.clone(),

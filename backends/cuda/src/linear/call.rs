@@ -4,7 +4,13 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::linear::{Activations, Epilogue, LinearArgs, LinearSpec, OutputScale};
 
 use super::packed::CudaPacked;
-use crate::{activation::code, device::Cuda, launch::Launch, rows::Rows, support::unsupported};
+use crate::{
+    activation::code,
+    device::Cuda,
+    launch::Launch,
+    rows::{Rows, in_vectors},
+    support::unsupported,
+};
 
 /// No activation.
 const NO_FUNCTION: i32 = -1;
@@ -93,6 +99,11 @@ impl<'a> Call<'a> {
 
     pub(super) fn spec(&self) -> &'a LinearSpec {
         self.packed.as_ref()
+    }
+
+    /// Whether rows of `x` begin at multiples of 16 bytes.
+    pub(super) fn is_aligned(&self) -> bool {
+        in_vectors(self.x, &[stride(self.x)])
     }
 
     pub(super) fn rows(&self) -> usize {

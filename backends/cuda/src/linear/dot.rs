@@ -35,7 +35,7 @@ fn weight_code(format: WeightFormat) -> i32 {
     }
 }
 
-/// What is multiplied, and what happens to the product: the parameters `Operands` and `Epilogue`.
+/// What is multiplied: `Operands` in dot.cuh.
 pub(super) fn operands(launch: Launch, call: &Call<'_>) -> Result<Launch> {
     let (spec, layout) = (call.spec(), call.packed.layout());
     let size = spec.weights.float_type().map_or(1, DType::size);
@@ -49,7 +49,7 @@ pub(super) fn operands(launch: Launch, call: &Call<'_>) -> Result<Launch> {
         _ => return Err(unsupported(call.operator, "this form of offsets", spec)),
     };
     let x_type = call.type_code(spec.activations.dtype())?;
-    let launch = launch.structure(|launch| {
+    Ok(launch.structure(|launch| {
         let launch =
             launch.tensor("x", call.x).bytes("weights", call.packed.buffer(), 0).maybe("scales", call.scales);
         let launch = call.part(launch, Some(layout.scales).filter(|_| layout.groups > 0));
@@ -67,12 +67,12 @@ pub(super) fn operands(launch: Launch, call: &Call<'_>) -> Result<Launch> {
             .count("columns of a group", x_group)
             .count("columns of a step", step)
             .int(spec.weights.is_channel_wise().into())
-    });
-    call.epilogue(launch)
+    }))
 }
 
 pub(super) fn run(stream: &mut CudaStream, call: &Call<'_>) -> Result<()> {
-    let launch = operands(start(), call)?
+    let launch = call
+        .epilogue(operands(start(), call)?)?
         .maybe("plan", call.only.map(|only| only.adapters))
         .count("adapter", call.only.map_or(0, |only| only.adapter))
         .grid([call.rows(), call.spec().out_features.div_ceil(RESULTS), 1]);

@@ -3,18 +3,17 @@
 use halite_hal::{Device, Result};
 use halite_kernels::linear::LinearSpec;
 
-use super::{dot, int8, testing::Layer};
-use crate::{compile::Source, testing};
-
-const TILE: &str = include_str!("tile.cuh");
+use super::{
+    dot, int8,
+    testing::{self, Layer},
+};
+use crate::{compile::Source, testing::cuda};
 
 /// The source with one place of its tile changed.
 fn changed(from: &str, to: &str) -> &'static Source {
-    assert_eq!(TILE.matches(from).count(), 1, "the tile has one {from:?}");
-    let tile = TILE.replace(from, to).replace("#pragma once", "");
-    let text = int8::SOURCE.text.replace("#include \"linear/tile.cuh\"", &tile);
-    assert!(text.len() > TILE.len(), "the source includes its tile");
-    Box::leak(Box::new(Source::new("test/int8.cu", text.leak())))
+    let headers =
+        [("linear/int8.cuh", include_str!("int8.cuh")), ("linear/tile.cuh", include_str!("tile.cuh"))];
+    testing::changed("test/int8.cu", &int8::SOURCE, &headers, from, to)
 }
 
 /// What a source gives, and what it should.
@@ -26,7 +25,7 @@ struct Ran {
 /// None without NVRTC.
 fn run(source: &'static Source) -> Result<Option<Ran>> {
     // A device of its own: a fault loses it.
-    let Some(cuda) = testing::cuda("faults in the source of INT8 products") else { return Ok(None) };
+    let Some(cuda) = cuda("faults in the source of INT8 products") else { return Ok(None) };
     let mut stream = cuda.stream()?;
     // Several parts of K, the last where the first was; several warps along both sides.
     let layer = Layer::new(&cuda, &mut stream, &LinearSpec::w8a8(496, 64), 40)?;

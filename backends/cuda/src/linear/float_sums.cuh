@@ -4,8 +4,9 @@
 #include "linear/tile.cuh"
 
 // Finishes and stores the tile's results. `slab`: shared memory of SLAB_WORDS that nobody needs any more.
+template <typename Rows>
 DEVICE void finish_floats(const f32 (&sums)[Tile::PRODUCTS_M][Tile::PRODUCTS_N][4], f32* slab, const Warp& warp,
-                          const EvenRows& rows, const Channels& channels, const Epilogue& after) {
+                          const Rows& rows, const Channels& channels, const Epilogue& after) {
     const i32 columns = channels.columns(), column = own_column(columns);
     const i64 result = channels.result(column), up = result + after.results;
     const bool there = channels.has(column);
@@ -15,10 +16,11 @@ DEVICE void finish_floats(const f32 (&sums)[Tile::PRODUCTS_M][Tile::PRODUCTS_N][
         if (after.gated) up_channel = channel_of(after, up);
     }
     finish_tile(sums, slab, warp, columns, [&](i32 tile_row, f32 sum, f32 sum_of_up) {
-        const i64 row = rows.first + tile_row;
         if (!there || !rows.has(tile_row)) return;
-        const f32 y = scale_sum(after, sum, row, result, channel);
-        const f32 y_up = after.gated ? scale_sum(after, sum_of_up, row, up, up_channel) : 0.0f;
-        store_finished(after, y, y_up, row, result);
+        const i64 x_row = rows.source(tile_row);
+        const f32 factor = rows.factor(tile_row);
+        const f32 y = scale_sum(after, sum, x_row, result, channel, factor);
+        const f32 y_up = after.gated ? scale_sum(after, sum_of_up, x_row, up, up_channel, factor) : 0.0f;
+        store_finished(after, y, y_up, rows.result(tile_row), result);
     });
 }

@@ -10,13 +10,12 @@ use super::{
 use crate::{
     compile::{Program, Source},
     launch::Launch,
-    rows::in_vectors,
     stream::CudaStream,
 };
 
 pub(super) static SOURCE: Source = Source::new("linear/int8.cu", include_str!("int8.cu"));
-/// The kernel's name in its module.
-const KERNEL: &str = "linear_int8";
+/// Of groups of rows.
+pub(super) static GROUPED: Source = Source::new("linear/grouped_int8.cu", include_str!("grouped_int8.cu"));
 
 /// Whether the layer is one of these.
 pub(super) fn has(spec: &LinearSpec) -> bool {
@@ -25,22 +24,32 @@ pub(super) fn has(spec: &LinearSpec) -> bool {
 }
 
 /// A tile's launch; `aligned`: rows of `x` begin at multiples of 16 bytes. Other rows are rare, one tile serves them all.
-fn start(source: &'static Source, tile: Tile, aligned: bool) -> Launch {
-    let launch = tile.constants(Launch::new("linear", source, KERNEL));
-    launch.constant("X_ALIGN", if aligned { 16 } else { 1 })
+fn start(launch: Launch, tile: Tile, aligned: bool) -> Launch {
+    tile.constants(launch).constant("X_ALIGN", if aligned { 16 } else { 1 })
+}
+
+fn layer(source: &'static Source, tile: Tile, aligned: bool) -> Launch {
+    start(Launch::new("linear", source, "linear_int8"), tile, aligned)
+}
+
+/// Of groups of rows that are aligned: the others have the same bits by dot products.
+pub(super) fn grouped(operator: &'static str, source: &'static Source, tile: Tile) -> Launch {
+    start(Launch::new(operator, source, "grouped_int8"), tile, true)
 }
 
 pub(super) fn programs() -> Vec<Program> {
     let tiles = Tile::ALL.map(|tile| (tile, true)).into_iter().chain([(Tile::DECODE, false)]);
-    tiles.map(|(tile, aligned)| start(&SOURCE, tile, aligned).program()).collect()
+    let layers = tiles.map(|(tile, aligned)| layer(&SOURCE, tile, aligned));
+    layers
+        .chain(Tile::ALL.map(|tile| grouped("grouped", &GROUPED, tile)))
+        .map(|launch| launch.program())
+        .collect()
 }
 
-/// The call's launch, of this source or one like it.
-pub(super) fn launch(source: &'static Source, call: &Call<'_>) -> Result<Launch> {
+/// What is multiplied: `Operands` in int8.cuh.
+pub(super) fn operands(launch: Launch, call: &Call<'_>) -> Launch {
     let (spec, layout) = (call.spec(), call.packed.layout());
-    let aligned = in_vectors(call.x, &[stride(call.x)]);
-    let tile = if aligned { Tile::of(call.rows()) } else { Tile::DECODE };
-    let launch = start(source, tile, aligned).structure(|launch| {
+    launch.structure(|launch| {
         let launch = launch
             .tensor("x", call.x)
             .bytes("weights", call.packed.buffer(), 0)
@@ -51,8 +60,15 @@ pub(super) fn launch(source: &'static Source, call: &Call<'_>) -> Result<Launch>
             .count("rows", call.rows())
             .count("in_features", spec.in_features)
             .int((spec.activations.dtype() == DType::U8).into())
-    });
-    Ok(tile.blocks(call.epilogue(launch)?, call.rows(), spec.weight_rows(), 8))
+    })
+}
+
+/// The call's launch, of this source or one like it.
+pub(super) fn launch(source: &'static Source, call: &Call<'_>) -> Result<Launch> {
+    let aligned = call.is_aligned();
+    let tile = if aligned { Tile::of(call.rows()) } else { Tile::DECODE };
+    let launch = operands(layer(source, tile, aligned), call);
+    Ok(tile.blocks(call.epilogue(launch)?, call.rows(), call.spec().weight_rows(), 8))
 }
 
 pub(super) fn run(stream: &mut CudaStream, call: &Call<'_>) -> Result<()> {

@@ -10,6 +10,7 @@ use super::{
     call::{Call, type_code},
     dot, float, group_wise, int8,
     packed::{self, CudaPacked},
+    product::Product,
 };
 use crate::{activation::code, device::Cuda, stream::CudaStream};
 
@@ -51,13 +52,11 @@ impl Linear for Cuda {
 
     fn linear(&self, stream: &mut CudaStream, args: Checked<LinearArgs<'_, Self>>) -> Result<()> {
         let call = Call::of(&args)?;
-        // Formats choose among arithmetics, rows only among tiles of one.
-        let spec = call.spec();
-        match float::has(spec) {
-            Some(dtype) => float::run(stream, &call, dtype),
-            None if int8::has(spec) => int8::run(stream, &call),
-            None if group_wise::has(spec) => group_wise::run(stream, &call),
-            None => dot::run(stream, &call),
+        match Product::of(call.spec()) {
+            Product::Float(dtype) => float::run(stream, &call, dtype),
+            Product::Int8 => int8::run(stream, &call),
+            Product::GroupWise => group_wise::run(stream, &call),
+            Product::Dot => dot::run(stream, &call),
         }
     }
 }

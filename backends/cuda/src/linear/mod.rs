@@ -13,6 +13,7 @@ mod int8;
 mod layer;
 mod lora;
 mod packed;
+mod product;
 mod steps;
 #[cfg(all(test, feature = "interpreter"))]
 mod testing;

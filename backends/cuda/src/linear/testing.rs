@@ -5,16 +5,16 @@ use halite_hal::{DType, Result, Tensor};
 use halite_kernels::{
     activation::Activation,
     linear::{
-        ActivationFormat, Activations, Epilogue, GroupOffset, GroupOffsets, HostWeights, Linear, LinearArgs,
-        LinearSpec, OutputScale, Quantized, WeightFormat,
+        Activations, Epilogue, GroupOffset, GroupOffsets, HostWeights, Linear, LinearArgs, LinearSpec,
+        OutputScale, Quantized, WeightFormat,
     },
 };
 
 use super::{CudaPacked, call::Call};
-use crate::{device::Cuda, stream::CudaStream};
+use crate::{compile::Source, device::Cuda, stream::CudaStream};
 
 /// Numbers that nobody chose.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -22,7 +22,7 @@ impl Random {
         self.0 >> 33
     }
 
-    fn integer(&mut self, least: i32, most: i32) -> i32 {
+    pub(super) fn integer(&mut self, least: i32, most: i32) -> i32 {
         least + (self.next() % (most - least + 1) as u64) as i32
     }
 
@@ -31,7 +31,7 @@ impl Random {
     }
 
     /// Of either sign, about `size`.
-    fn floats(&mut self, count: usize, size: f32) -> Vec<f32> {
+    pub(super) fn floats(&mut self, count: usize, size: f32) -> Vec<f32> {
         (0..count).map(|_| self.integer(-1000, 1000) as f32 * 1.0007e-3 * size).collect()
     }
 
@@ -40,13 +40,62 @@ impl Random {
     }
 }
 
-/// A layer, what it multiplies and what comes after.
-pub(super) struct Layer {
-    packed: CudaPacked,
-    x: Tensor<Cuda>,
+/// What a layer multiplies.
+pub(super) struct Inputs {
+    pub(super) x: Tensor<Cuda>,
     scales: Tensor<Cuda>,
     zero_points: Option<Tensor<Cuda>>,
     outliers: Option<Tensor<Cuda>>,
+}
+
+impl Inputs {
+    /// So many rows; where all have one scale, `scales` of them.
+    pub(super) fn new(
+        stream: &mut CudaStream,
+        spec: &LinearSpec,
+        rows: usize,
+        scales: usize,
+        random: &mut Random,
+    ) -> Result<Self> {
+        let (k, dims) = (spec.in_features, spec.activations.scale_dims(rows, spec.in_features));
+        let dims = if spec.activations.is_per_tensor() { vec![scales] } else { dims };
+        let count: usize = dims.iter().product();
+        let integers = random.integers(rows * k, -128, 127);
+        let x = match spec.activations.dtype() {
+            DType::I8 => Tensor::from_slice(stream, &integers, &[rows, k])?,
+            DType::U8 => Tensor::from_slice(stream, bytemuck::cast_slice::<i8, u8>(&integers), &[rows, k])?,
+            dtype => tensor(stream, &random.floats(rows * k, 1.0), dtype, &[rows, k])?,
+        };
+        let scales = Tensor::from_slice(stream, &random.scales(count), &dims)?;
+        let zeros = if spec.activations.dtype() == DType::U8 { (0, 255) } else { (-128, 127) };
+        let zeros: Vec<i32> = (0..count).map(|_| random.integer(zeros.0, zeros.1)).collect();
+        let zero_points = Tensor::from_slice(stream, &zeros, &dims)?;
+        let outliers = match spec.outliers {
+            Some(of) => {
+                let values = random.floats(rows * of.columns, 3.0);
+                Some(tensor(stream, &values, of.dtype, &[rows, of.columns])?)
+            }
+            None => None,
+        };
+        let zero_points = spec.activations.has_zero_points().then_some(zero_points);
+        Ok(Inputs { x, scales, zero_points, outliers })
+    }
+
+    pub(super) fn activations(&self) -> Activations<'_, Cuda> {
+        if self.x.dtype().is_float() {
+            return Activations::Float(&self.x);
+        }
+        let mut quantized = Quantized::new(&self.x, &self.scales);
+        quantized.zero_points = self.zero_points.as_ref();
+        quantized.outliers = self.outliers.as_ref();
+        Activations::Quantized(quantized)
+    }
+}
+
+/// A layer, what it multiplies and what comes after.
+pub(super) struct Layer {
+    packed: CudaPacked,
+    inputs: Inputs,
     bias: Tensor<Cuda>,
     residual: Option<Tensor<Cuda>>,
     activation: Option<Activation>,
@@ -69,7 +118,7 @@ fn tensor(stream: &mut CudaStream, values: &[f32], dtype: DType, dims: &[usize])
     }
 }
 
-fn weights(
+pub(super) fn weights(
     cuda: &Cuda,
     stream: &mut CudaStream,
     spec: &LinearSpec,
@@ -122,25 +171,7 @@ impl Layer {
     pub(super) fn new(cuda: &Cuda, stream: &mut CudaStream, spec: &LinearSpec, rows: usize) -> Result<Self> {
         let mut random = Random(77);
         let packed = weights(cuda, stream, spec, &mut random)?;
-        let (k, dims) = (spec.in_features, spec.activations.scale_dims(rows, spec.in_features));
-        let count: usize = dims.iter().product();
-        let integers = random.integers(rows * k, -128, 127);
-        let x = match spec.activations.dtype() {
-            DType::I8 => Tensor::from_slice(stream, &integers, &[rows, k])?,
-            DType::U8 => Tensor::from_slice(stream, bytemuck::cast_slice::<i8, u8>(&integers), &[rows, k])?,
-            dtype => tensor(stream, &random.floats(rows * k, 1.0), dtype, &[rows, k])?,
-        };
-        let scales = Tensor::from_slice(stream, &random.scales(count), &dims)?;
-        let zeros = if spec.activations.dtype() == DType::U8 { (0, 255) } else { (-128, 127) };
-        let zeros: Vec<i32> = (0..count).map(|_| random.integer(zeros.0, zeros.1)).collect();
-        let zero_points = Tensor::from_slice(stream, &zeros, &dims)?;
-        let outliers = match spec.outliers {
-            Some(of) => {
-                let values = random.floats(rows * of.columns, 3.0);
-                Some(tensor(stream, &values, of.dtype, &[rows, of.columns])?)
-            }
-            None => None,
-        };
+        let inputs = Inputs::new(stream, spec, rows, 1, &mut random)?;
         let bias = random.floats(spec.weight_rows(), 2.0);
         let residual = random.floats(rows * spec.out_features, 2.0);
         let residual = match spec.output.is_float() {
@@ -150,10 +181,7 @@ impl Layer {
         let scale = matches!(spec.output, DType::I8 | DType::U8);
         Ok(Layer {
             packed,
-            x,
-            scales,
-            zero_points: spec.activations.has_zero_points().then_some(zero_points),
-            outliers,
+            inputs,
             bias: Tensor::from_slice(stream, &bias, &[spec.weight_rows()])?,
             residual,
             activation: None,
@@ -165,7 +193,7 @@ impl Layer {
 
     /// Only the first rows, of a layer of floats.
     pub(super) fn first_rows(mut self, rows: usize) -> Result<Self> {
-        self.x = self.x.narrow(0, 0..rows)?;
+        self.inputs.x = self.inputs.x.narrow(0, 0..rows)?;
         self.residual = self.residual.map(|residual| residual.narrow(0, 0..rows)).transpose()?;
         self.rows = rows;
         Ok(self)
@@ -192,18 +220,7 @@ impl Layer {
         let room = Tensor::from_slice(stream, &bytes, &[bytes.len()])?;
         let dims = [self.rows, spec.out_features];
         let out = Tensor::from_buffer(room.buffer().clone(), room.offset(), spec.output, &dims)?;
-        let quantized = match &self.zero_points {
-            Some(zero_points) => Quantized::new(&self.x, &self.scales).with_zero_points(zero_points),
-            None => Quantized::new(&self.x, &self.scales),
-        };
-        let quantized = match &self.outliers {
-            Some(outliers) => quantized.with_outliers(outliers),
-            None => quantized,
-        };
-        let x = match spec.activations {
-            ActivationFormat::Float(_) => Activations::Float(&self.x),
-            _ => Activations::Quantized(quantized),
-        };
+        let x = self.inputs.activations();
         let epilogue = match spec.output {
             DType::I32 => Epilogue::default(),
             _ => Epilogue {
@@ -218,4 +235,25 @@ impl Layer {
         run(stream, &Call::of(&args)?)?;
         room.to_vec(stream)
     }
+}
+
+/// A source with one place of the last of some headers changed; the others are those through which it is included.
+pub(super) fn changed(
+    file: &'static str,
+    source: &Source,
+    headers: &[(&str, &str)],
+    from: &str,
+    to: &str,
+) -> &'static Source {
+    let mut text = source.text.to_owned();
+    for (number, (name, header)) in headers.iter().enumerate() {
+        let last = number + 1 == headers.len();
+        assert!(!last || header.matches(from).count() == 1, "{name} has one {from:?}");
+        let header = if last { header.replace(from, to) } else { (*header).to_owned() };
+        let include = format!("#include \"{name}\"");
+        assert!(text.contains(&include), "{name} is included");
+        // What includes it again has it already.
+        text = text.replacen(&include, &header.replace("#pragma once", ""), 1).replace(&include, "");
+    }
+    Box::leak(Box::new(Source::new(file, text.leak())))
 }

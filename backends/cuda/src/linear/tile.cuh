@@ -6,6 +6,12 @@
 //     const u8* at(i32 row) const      its bytes, at a multiple of ALIGN, where it is
 //     const u8* anywhere() const       an address of the matrix, for copies of nothing
 //
+// and, of rows of x that are there, what the way out asks for:
+//
+//     i64 source(i32 row) const        which row of x it is, for what is told of those
+//     i64 result(i32 row) const        which row of the result
+//     f32 factor(i32 row) const        what multiplies its scale
+//
 // Chosen where it is compiled: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N.
 #pragma once
 #include "prelude.cuh"
@@ -42,6 +48,9 @@ struct EvenRows {
     DEVICE bool has(i32 row) const { return first + row < rows; }
     DEVICE const u8* at(i32 row) const { return matrix + (first + row) * stride; }
     DEVICE const u8* anywhere() const { return matrix; }
+    DEVICE i64 source(i32 row) const { return first + row; }
+    DEVICE i64 result(i32 row) const { return first + row; }
+    DEVICE f32 factor(i32) const { return 1.0f; }
 };
 
 // The channels of a block's results, from `first` of `results` on. Where the layer is gated, gates are the first half of the

@@ -51,9 +51,33 @@ impl Tile {
 
     /// Blocks for so many rows and channels; a channel has `w_bits` bits where a row has 8.
     pub(super) fn blocks(self, launch: Launch, rows: usize, channels: usize, w_bits: usize) -> Launch {
-        launch
-            .grid([rows.div_ceil(self.m), channels.div_ceil(self.n), 1])
-            .block(32 * (self.warps_m * self.warps_n) as u32)
-            .shared((self.m * 8 + self.n * w_bits) * self.k / 8 * self.stages)
+        self.grid(launch, rows.div_ceil(self.m), channels).shared(self.parts(w_bits))
+    }
+
+    /// How many blocks are enough for rows of groups that end nobody knows where, and whether that is one for each row:
+    /// `tile_of` in group_rows.cuh tells them apart.
+    pub(super) fn groups(self, rows: usize, groups: usize) -> (usize, bool) {
+        let of_groups = (rows / self.m).saturating_add(groups);
+        if rows < of_groups { (rows, true) } else { (of_groups, false) }
+    }
+
+    /// So many blocks along the rows, each with a table of its rows behind what `blocks` gives it.
+    pub(super) fn blocks_of_groups(
+        self,
+        launch: Launch,
+        blocks: usize,
+        channels: usize,
+        w_bits: usize,
+    ) -> Launch {
+        self.grid(launch, blocks, channels).shared(self.parts(w_bits) + 8 * self.m)
+    }
+
+    fn grid(self, launch: Launch, blocks: usize, channels: usize) -> Launch {
+        launch.grid([blocks, channels.div_ceil(self.n), 1]).block(32 * (self.warps_m * self.warps_n) as u32)
+    }
+
+    /// Bytes of shared memory for parts of K.
+    fn parts(self, w_bits: usize) -> usize {
+        (self.m * 8 + self.n * w_bits) * self.k / 8 * self.stages
     }
 }

@@ -113,9 +113,10 @@ impl Tensor {
     /// Writes values from `first` on, in the view's order, rounded to the nearest; what lies between stays.
     pub(crate) fn write_at(&self, first: usize, values: &[f64]) -> Result<(), Failure> {
         let size = self.element.size();
+        let plain = self.is_contiguous();
         self.with(|bytes| {
             for (index, &value) in values.iter().enumerate() {
-                let place = self.place(first + index);
+                let place = if plain { (first + index) * size } else { self.place(first + index) };
                 if let Some(to) = bytes.get_mut(place..place + size) {
                     to.copy_from_slice(&self.element.bytes(value));
                 }
@@ -130,13 +131,23 @@ impl Tensor {
 
     /// The raw bytes of `count` elements from `first` on.
     pub(crate) fn raw_at(&self, first: usize, count: usize) -> Result<Vec<u8>, Failure> {
+        if self.is_contiguous() {
+            let size = self.element.size();
+            let part = first * size..(first + count) * size;
+            return self.with(|bytes| bytes.get(part).unwrap_or_default().to_vec());
+        }
         Ok(self.read_part(first, count, |bytes| bytes.to_vec())?.concat())
     }
 
     /// Writes raw bytes of whole elements from `first` on.
     pub(crate) fn write_raw_at(&self, first: usize, raw: &[u8]) -> Result<(), Failure> {
         let size = self.element.size();
+        let plain = self.is_contiguous();
         self.with(|bytes| {
+            if plain && let Some(to) = bytes.get_mut(first * size..first * size + raw.len()) {
+                to.copy_from_slice(raw);
+                return;
+            }
             for (index, from) in raw.chunks(size).enumerate() {
                 let place = self.place(first + index);
                 if let Some(to) = bytes.get_mut(place..place + size) {

@@ -56,7 +56,8 @@ pub(crate) extern "C" fn aclnnDynamicQuantGetWorkspaceSize(
 
 phase_two!(aclnnDynamicQuant);
 
-/// A row of bytes and its scale. What comes of a row of zeros no document says: garbage that changes from row to row.
+/// A row of bytes and its scale. What comes of a row of zeros no document says: garbage that changes from row to row. Nor
+/// which way halves go: to even, or away from zero, row by row.
 pub(super) fn quantize(row: &[f64]) -> (Vec<f64>, f64) {
     static SEED: AtomicU32 = AtomicU32::new(0x9E37);
     let largest = row.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
@@ -67,7 +68,12 @@ pub(super) fn quantize(row: &[f64]) -> (Vec<f64>, f64) {
     }
     // The scale is stored as f32, and rows are divided by what is stored.
     let scale = f64::from((largest / 127.0) as f32);
-    (row.iter().map(|value| (value / scale).round_ties_even().clamp(-128.0, 127.0)).collect(), scale)
+    let even = SEED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+    let round = |value: &f64| {
+        let steps = value / scale;
+        if even { steps.round_ties_even() } else { steps.round() }.clamp(-128.0, 127.0)
+    };
+    (row.iter().map(round).collect(), scale)
 }
 
 #[cfg(test)]
@@ -107,6 +113,14 @@ mod tests {
         assert!(scales[0].to_bits() != scales[1].to_bits(), "{scales:?}");
         assert!(scales[..2].iter().all(|&scale| scale != 0.0));
         assert!(scales[2] > 0.0);
+    }
+
+    #[test]
+    fn halves_go_either_way() {
+        let session = Session::new();
+        let x = session.tensor(&[2, 2], Element::F16, &[127.0, 2.5, 127.0, 2.5]);
+        let (bytes, _) = run(&session, x, 0, 2, 2);
+        assert_eq!(bytes[1] + bytes[3], 5.0, "{bytes:?}");
     }
 
     #[test]

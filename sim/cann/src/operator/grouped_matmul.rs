@@ -170,13 +170,15 @@ impl Grouped {
                 continue;
             }
             let weight = self.weight.values_at(group * k * n, k * n)?;
+            let column = |j: usize| weight.iter().skip(j).step_by(n).copied().collect::<Vec<_>>();
+            let columns: Vec<_> = (0..n).map(column).collect();
             let rows = self.x.values_at(first as usize * k, count as usize * k)?;
             for (at, row) in rows.chunks(k).enumerate() {
                 let place = first as usize + at;
                 let mut results = Vec::with_capacity(n);
                 for j in 0..n {
                     let mut sum: f64 =
-                        row.iter().enumerate().map(|(q, value)| value * weight[q * n + j]).sum();
+                        row.iter().zip(&columns[j]).map(|(value, weight)| value * weight).sum();
                     sum += bias.as_ref().map_or(0.0, |bias| bias[group * n + j]);
                     sum *= scale.as_ref().map_or(1.0, |scale| scale[group * n + j]);
                     results.push(sum * tokens.as_ref().map_or(1.0, |tokens| tokens[place]));

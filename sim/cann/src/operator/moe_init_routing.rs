@@ -217,6 +217,16 @@ mod tests {
         quant_mode: i64,
         row_idx_type: i64,
     ) -> Result<[Vec<f64>; 4], (i32, String)> {
+        route_by(session, experts, quant_mode, row_idx_type, 1)
+    }
+
+    fn route_by(
+        session: &Session,
+        experts: &[f64],
+        quant_mode: i64,
+        row_idx_type: i64,
+        kind: i64,
+    ) -> Result<[Vec<f64>; 4], (i32, String)> {
         let x = session.tensor(&[3, 2], Element::Bf16, &[1.0, 2.0, 3.0, -4.0, 5.0, 6.0]);
         let experts = session.tensor(&[3, 2], Element::I32, experts);
         let element = if quant_mode == 1 { Element::I8 } else { Element::Bf16 };
@@ -236,7 +246,7 @@ mod tests {
                     0,
                     4,
                     0,
-                    1,
+                    kind,
                     true,
                     quant_mode,
                     range,
@@ -283,6 +293,18 @@ mod tests {
         assert_close(&scales[..1], &[4.0 / 127.0], 1e-6);
         assert_eq!(indices[0], 2.0);
         assert!(indices[3..].iter().all(|&index| index == f64::from(i32::MIN)));
+    }
+
+    #[test]
+    fn sums_are_of_the_newer_document() {
+        let session = Session::new();
+        let [_, _, counts, _] = route_by(&session, &EXPERTS, -1, 0, 0).unwrap();
+        assert_eq!(counts, [1.0, 3.0]);
+        drop(session);
+        let session = Session::with(c"8.3");
+        let (code, text) = route_by(&session, &EXPERTS, -1, 0, 0).unwrap_err();
+        assert_eq!(code, 561_002);
+        assert!(text.contains("expertTokensNumType 0, limit 1 to 2"), "{text}");
     }
 
     #[test]

@@ -161,17 +161,20 @@ fn plan(call: &Call, operands: Operands) -> Result<Plan, Failure> {
     let (m, k, n) = (m as usize, k as usize, n as usize);
     Plan::new(4 * m * n + 4096, move || {
         let (a, b) = (x1.integers()?, x2.integers()?);
+        let vector = |values: &[i64], at: usize, step: usize, next: usize| -> Vec<i64> {
+            (0..k).map(|q| values[at * step + q * next]).collect()
+        };
+        let a: Vec<_> =
+            (0..m).map(|i| if transposed[0] { vector(&a, i, 1, m) } else { vector(&a, i, k, 1) }).collect();
+        let b: Vec<_> =
+            (0..n).map(|j| if transposed[1] { vector(&b, j, k, 1) } else { vector(&b, j, 1, n) }).collect();
         let columns = columns.as_ref().map(scales).transpose()?;
         let rows = rows.as_ref().map(|rows| rows.values()).transpose()?;
         let bias = bias.as_ref().map(|bias| Ok((bias.element, bias.values()?))).transpose()?;
         let mut results = Vec::with_capacity(m * n);
         for i in 0..m {
             for j in 0..n {
-                let product = |q: usize| {
-                    let left = a[if transposed[0] { q * m + i } else { i * k + q }];
-                    left * b[if transposed[1] { j * k + q } else { q * n + j }]
-                };
-                let sum = (0..k).map(product).sum::<i64>() as f64;
+                let sum = a[i].iter().zip(&b[j]).map(|(left, right)| left * right).sum::<i64>() as f64;
                 let scale = columns.as_ref().map_or(1.0, |scales| scales[j % scales.len()]);
                 let scale = scale * rows.as_ref().map_or(1.0, |rows| rows[i]);
                 results.push(match &bias {

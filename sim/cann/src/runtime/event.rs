@@ -20,6 +20,8 @@ struct Marks {
     recorded: u64,
     reached: u64,
     at: Option<Instant>,
+    /// How the stream had failed when it came there.
+    failure: Option<Failure>,
 }
 
 pub(crate) struct Event {
@@ -113,22 +115,26 @@ pub(crate) extern "C" fn aclrtRecordEvent(event: Handle, stream: Handle) -> i32 
             marks.recorded += 1;
             marks.recorded
         };
+        let of = Arc::downgrade(&stream);
         let marked: Task = Arc::new(move || {
+            let failure = of.upgrade().and_then(|stream| stream.queue.check().err());
             let mut marks = lock(&found.marks);
+            marks.failure = failure;
             marks.reached = marks.reached.max(number);
             marks.at = Some(Instant::now());
             found.changed.notify_all();
             Ok(())
         });
-        stream.submit(marked)
+        stream.submit_mark(marked)
     };
     answer("aclrtRecordEvent", record())
 }
 
 fn synchronize(event: Handle, timeout: i32) -> Result<(), Failure> {
     let limit = u64::try_from(timeout).ok().map(Duration::from_millis);
-    if find(event)?.wait(limit, || false) {
-        return Ok(());
+    let found = find(event)?;
+    if found.wait(limit, || false) {
+        return lock(&found.marks).failure.clone().map_or(Ok(()), Err);
     }
     Err(Failure::new(EVENT_TIMEOUT, format!("not reached after {timeout} ms")))
 }

@@ -26,23 +26,26 @@ struct Shared {
     changed: Condvar,
 }
 
+/// A task, and whether it runs in a stream that has failed as well.
+type Entry = (Task, bool);
+
 /// Tasks in order, on a thread of their own.
 pub(crate) struct Queue {
     shared: Arc<Shared>,
-    sender: Mutex<Sender<Task>>,
+    sender: Mutex<Sender<Entry>>,
 }
 
 impl Queue {
     /// Starts the thread; it ends with the queue.
     pub(crate) fn start() -> Self {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let (sender, receiver) = channel::<Task>();
+        let (sender, receiver) = channel::<Entry>();
         let of_thread = shared.clone();
         std::thread::spawn(move || {
-            for task in receiver {
+            for (task, always) in receiver {
                 let idle = {
                     let state = lock(&of_thread.state);
-                    state.failure.is_some() || state.abandoned
+                    (state.failure.is_some() && !always) || state.abandoned
                 };
                 let result = if idle { Ok(()) } else { run(&task) };
                 let mut state = lock(&of_thread.state);
@@ -60,10 +63,19 @@ impl Queue {
 
     /// Puts a task at the end; a stream that has failed takes none.
     pub(crate) fn push(&self, task: Task) -> Result<(), Failure> {
+        self.send(task, false)
+    }
+
+    /// The same for a task that others wait for: it runs even if one before it fails.
+    pub(crate) fn push_mark(&self, task: Task) -> Result<(), Failure> {
+        self.send(task, true)
+    }
+
+    fn send(&self, task: Task, always: bool) -> Result<(), Failure> {
         self.check()?;
         lock(&self.shared.state).waiting += 1;
         let gone = |_| Failure::new(AICORE_EXCEPTION, "the stream's thread has ended");
-        lock(&self.sender).send(task).map_err(gone)
+        lock(&self.sender).send((task, always)).map_err(gone)
     }
 
     /// The failure that stays, if there is one.

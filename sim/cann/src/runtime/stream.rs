@@ -38,12 +38,25 @@ pub(crate) fn find(handle: Handle) -> Result<Arc<Stream>, Failure> {
 impl Stream {
     /// Runs the task after all before it, or records it.
     pub(crate) fn submit(&self, task: Task) -> Result<(), Failure> {
+        self.submit_by(task, |queue, task| queue.push(task))
+    }
+
+    /// The same for a mark that others wait for.
+    pub(crate) fn submit_mark(&self, task: Task) -> Result<(), Failure> {
+        self.submit_by(task, |queue, task| queue.push_mark(task))
+    }
+
+    fn submit_by(
+        &self,
+        task: Task,
+        push: impl FnOnce(&Queue, Task) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         match &mut *lock(&self.capture) {
             Some(capture) => {
                 capture.record(task);
                 Ok(())
             }
-            None => self.queue.push(task),
+            None => push(&self.queue, task),
         }
     }
 

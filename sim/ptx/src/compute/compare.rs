@@ -87,7 +87,7 @@ pub(super) fn combine(context: &mut Context<'_>, op: BoolOp, dst: Predicate, [a,
 
 /// Where it holds, a bit a lane; for packed types in the upper halves too.
 fn results(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     test: Test,
     a: Source,
     b: Source,
@@ -126,7 +126,7 @@ fn error(test: Test) -> ComputeError {
 /// Integers; they have no unordered comparisons.
 #[inline(always)]
 fn ordered<T: Ord>(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     compare: Comparison,
     a: Source,
     b: Source,
@@ -146,7 +146,7 @@ fn ordered<T: Ord>(
 /// Floats: the unordered comparisons hold where the opposite ordered one does not.
 #[inline(always)]
 fn floats<T: PartialOrd>(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     compare: Comparison,
     a: Source,
     b: Source,

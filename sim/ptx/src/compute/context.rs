@@ -1,7 +1,7 @@
 //! An instruction's operands, lane by lane.
 
 use crate::ir::{Predicate, Register, Source};
-use crate::registers::{LANES, Lanes, Registers, Specials};
+use crate::registers::{LANES, Lanes, Registers, Specials, operand};
 
 /// A warp's registers, and the lanes that execute.
 pub(super) struct Context<'a> {
@@ -34,8 +34,8 @@ impl Context<'_> {
     // All lanes are computed, and the mask's are written: loops without branches become vector instructions.
     #[inline(always)]
     pub(super) fn unary(&mut self, dst: Register, a: Source, f: impl Fn(u64) -> u64) {
-        let mut scratch = [0; LANES];
-        let a = self.registers.operand(a, self.specials, &mut scratch);
+        let Registers { values, scratch: [scratch, ..], .. } = &mut *self.registers;
+        let a = operand(values, a, self.specials, scratch);
         let mut result = [0; LANES];
         for (result, &a) in result.iter_mut().zip(a) {
             *result = f(a);
@@ -46,9 +46,9 @@ impl Context<'_> {
     /// `dst = f(a, b)`.
     #[inline(always)]
     pub(super) fn binary(&mut self, dst: Register, a: Source, b: Source, f: impl Fn(u64, u64) -> u64) {
-        let (mut scratch_a, mut scratch_b) = ([0; LANES], [0; LANES]);
-        let a = self.registers.operand(a, self.specials, &mut scratch_a);
-        let b = self.registers.operand(b, self.specials, &mut scratch_b);
+        let Registers { values, scratch: [scratch_a, scratch_b, _], .. } = &mut *self.registers;
+        let a = operand(values, a, self.specials, scratch_a);
+        let b = operand(values, b, self.specials, scratch_b);
         let mut result = [0; LANES];
         for (result, (&a, &b)) in result.iter_mut().zip(a.iter().zip(b)) {
             *result = f(a, b);
@@ -64,10 +64,10 @@ impl Context<'_> {
         [a, b, c]: [Source; 3],
         f: impl Fn(u64, u64, u64) -> u64,
     ) {
-        let (mut scratch_a, mut scratch_b, mut scratch_c) = ([0; LANES], [0; LANES], [0; LANES]);
-        let a = self.registers.operand(a, self.specials, &mut scratch_a);
-        let b = self.registers.operand(b, self.specials, &mut scratch_b);
-        let c = self.registers.operand(c, self.specials, &mut scratch_c);
+        let Registers { values, scratch: [scratch_a, scratch_b, scratch_c], .. } = &mut *self.registers;
+        let a = operand(values, a, self.specials, scratch_a);
+        let b = operand(values, b, self.specials, scratch_b);
+        let c = operand(values, c, self.specials, scratch_c);
         let mut result = [0; LANES];
         for (result, ((&a, &b), &c)) in result.iter_mut().zip(a.iter().zip(b).zip(c)) {
             *result = f(a, b, c);
@@ -77,10 +77,10 @@ impl Context<'_> {
 
     /// A bit a lane: whether `f(a, b)` holds.
     #[inline(always)]
-    pub(super) fn test(&self, a: Source, b: Source, f: impl Fn(u64, u64) -> bool) -> u32 {
-        let (mut scratch_a, mut scratch_b) = ([0; LANES], [0; LANES]);
-        let a = self.registers.operand(a, self.specials, &mut scratch_a);
-        let b = self.registers.operand(b, self.specials, &mut scratch_b);
+    pub(super) fn test(&mut self, a: Source, b: Source, f: impl Fn(u64, u64) -> bool) -> u32 {
+        let Registers { values, scratch: [scratch_a, scratch_b, _], .. } = &mut *self.registers;
+        let a = operand(values, a, self.specials, scratch_a);
+        let b = operand(values, b, self.specials, scratch_b);
         a.iter().zip(b).rev().fold(0, |bits, (&a, &b)| bits << 1 | u32::from(f(a, b)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::allocation::Allocation;
 use super::global::GlobalMemory;
-use super::window;
+use super::{is_aligned, window};
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, Base, Order, Space};
 use crate::registers::{LANES, Lanes};
@@ -64,6 +64,27 @@ impl Step<'_> {
         }
     }
 
+    /// Looks at what is remembered of shared bytes that lanes read.
+    pub(super) fn note_reads(&mut self, lanes: u32, addresses: &Lanes, bytes: u32, ordered: bool) {
+        // How many lanes in a row have read the same, and whether one more would change nothing.
+        let (mut previous, mut repeats, mut alike) = (u64::MAX, 0, false);
+        for lane in each(lanes) {
+            let address = addresses[lane];
+            if address != previous {
+                (previous, repeats, alike) = (address, 0, false);
+            }
+            repeats += 1;
+            if repeats == 3
+                && let Some(races) = &mut self.state.shared.races
+            {
+                alike = races.reads_alike(address as usize, bytes as usize, self.warp);
+            }
+            if !alike {
+                self.note_read(lane, address, bytes, ordered);
+            }
+        }
+    }
+
     /// Looks at what is remembered of shared bytes that a lane reads.
     #[inline]
     pub(super) fn note_read(&mut self, lane: usize, address: u64, bytes: u32, ordered: bool) {
@@ -119,7 +140,7 @@ fn place(address: u64) -> u64 {
 }
 
 /// The allocation that a lane's bytes lie in, most often the one of the lane before. They begin at a multiple of their
-/// number.
+/// number, a power of two.
 #[inline]
 pub(super) fn find<'m>(
     memory: &'m GlobalMemory,
@@ -134,9 +155,47 @@ pub(super) fn find<'m>(
         _ => memory.find(address, bytes, access).map_err(|kind| Problem::at(lane, kind))?,
     };
     *known = Some(allocation);
-    if !address.is_multiple_of(u64::from(bytes)) {
+    if !is_aligned(address, bytes) {
         let kind = FaultKind::Misaligned { space: Space::Global, access, address, align: bytes };
         return Err(Problem::at(lane, kind));
     }
     Ok(allocation)
+}
+
+/// The allocation that the bytes of all lanes lie in, if it is one and they begin at multiples of their number, a power of
+/// two.
+#[inline]
+pub(super) fn find_all<'m>(
+    memory: &'m GlobalMemory,
+    lanes: u32,
+    addresses: &Lanes,
+    bytes: u32,
+) -> Option<&'m Allocation> {
+    let allocation = memory.at(addresses[lanes.trailing_zeros() as usize % LANES])?;
+    let (mut last, mut bits) = (0, 0);
+    let mut look = |address: u64| {
+        last = last.max(address.wrapping_sub(allocation.start));
+        bits |= address;
+    };
+    if lanes == u32::MAX {
+        addresses.iter().for_each(|&address| look(address));
+    } else {
+        each(lanes).for_each(|lane| look(addresses[lane]));
+    }
+    let fits = allocation.holds(allocation.start.wrapping_add(last), u64::from(bytes));
+    (fits && is_aligned(bits, bytes)).then_some(allocation)
+}
+
+/// Makes a value for each lane of the mask.
+#[inline(always)]
+pub(super) fn fill_lanes(lanes: u32, into: &mut Lanes, value: impl Fn(usize) -> u64) {
+    if lanes == u32::MAX {
+        for (lane, into) in into.iter_mut().enumerate() {
+            *into = value(lane);
+        }
+    } else {
+        for lane in each(lanes) {
+            into[lane] = value(lane);
+        }
+    }
 }

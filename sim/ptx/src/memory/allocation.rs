@@ -3,6 +3,8 @@
 //! Blocks run on several host threads, and a kernel may race; so memory is made of atomic words, read and written without
 //! order. That costs nothing a plain word would not, but where less than a word is written.
 
+use super::access::fill_lanes;
+use crate::registers::Lanes;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 /// Host memory for an allocation could not be had.
@@ -94,6 +96,20 @@ impl Allocation {
         }
     }
 
+    /// Values of lanes, as [`Allocation::load`] gives them, `offset` behind the addresses.
+    #[inline]
+    pub(super) fn gather(&self, lanes: u32, addresses: &Lanes, offset: u64, width: u32, into: &mut Lanes) {
+        let add = offset.wrapping_sub(self.start);
+        let word = |at: u64| u64::from(self.word(at / 4).load(Relaxed));
+        let at = |lane: usize| addresses[lane].wrapping_add(add);
+        match width {
+            1 => fill_lanes(lanes, into, |lane| word(at(lane)) >> (8 * (at(lane) % 4)) & 0xff),
+            2 => fill_lanes(lanes, into, |lane| word(at(lane)) >> (8 * (at(lane) % 4)) & 0xffff),
+            4 => fill_lanes(lanes, into, |lane| word(at(lane))),
+            _ => fill_lanes(lanes, into, |lane| word(at(lane)) | word(at(lane) + 4) << 32),
+        }
+    }
+
     /// Writes a value of 1, 2, 4 or 8 bytes, at a multiple of its size.
     #[inline(always)]
     pub(crate) fn store(&self, address: u64, width: u32, value: u64) {
@@ -132,12 +148,20 @@ impl Allocation {
         if self.written.is_empty() {
             return;
         }
+        if (offset | bytes).is_multiple_of(4) {
+            for word in &self.written[(offset / 4) as usize..][..(bytes / 4) as usize] {
+                // Most writes repeat earlier ones: those need no exclusive access to the line.
+                if word.load(Relaxed) != 0xf {
+                    word.store(0xf, Relaxed);
+                }
+            }
+            return;
+        }
         let mut at = offset;
         while at < offset + bytes {
             let count = (4 - at % 4).min(offset + bytes - at);
             let mask = ((1u8 << count) - 1) << (at % 4);
             let word = &self.written[(at / 4) as usize];
-            // Most writes repeat earlier ones: those need no exclusive access to the line.
             if word.load(Relaxed) & mask != mask {
                 word.fetch_or(mask, Relaxed);
             }
@@ -152,6 +176,13 @@ impl Allocation {
             return None;
         }
         let first = address - self.start;
+        // Most reads are of whole words.
+        if (first | bytes).is_multiple_of(4) {
+            let words = &self.written[(first / 4) as usize..][..(bytes / 4) as usize];
+            if words.iter().all(|word| word.load(Relaxed) == 0xf) {
+                return None;
+            }
+        }
         (first..first + bytes)
             .find(|at| self.written[(at / 4) as usize].load(Relaxed) >> (at % 4) & 1 == 0)
             .map(|at| self.start + at)

@@ -2,6 +2,7 @@
 
 use super::access::find;
 use super::global::GlobalMemory;
+use super::is_aligned;
 use crate::block::State;
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, PredicateSource, Source, Space};
@@ -170,7 +171,7 @@ impl Step<'_> {
         let access = Access::Read;
         let allocation =
             self.launch.memory.find(address, count, access).map_err(|kind| Problem::at(lane, kind))?;
-        if !address.is_multiple_of(u64::from(bytes)) {
+        if !is_aligned(address, bytes) {
             let kind = FaultKind::Misaligned { space: Space::Global, access, address, align: bytes };
             return Err(Problem::at(lane, kind));
         }

@@ -63,9 +63,14 @@ impl GlobalMemory {
         self.slots.get(usize::try_from(slot).ok()?).map(|&index| index as usize)
     }
 
+    /// The allocation that has the address, which need not lie in it.
+    pub(super) fn at(&self, address: u64) -> Option<&Allocation> {
+        self.index(address).map(|index| &self.allocations[index])
+    }
+
     /// The allocation that the bytes lie in, for a kernel.
     pub(crate) fn find(&self, address: u64, bytes: u32, access: Access) -> Result<&Allocation, FaultKind> {
-        let allocation = self.index(address).map(|index| &self.allocations[index]);
+        let allocation = self.at(address);
         match allocation {
             Some(a) if a.holds(address, u64::from(bytes)) => {
                 if a.is_read_only() && access != Access::Read {
@@ -85,7 +90,7 @@ impl GlobalMemory {
 
     /// The allocation that the bytes lie in, for the host.
     fn host(&self, address: u64, bytes: u64) -> Option<&Allocation> {
-        let allocation = self.index(address).map(|index| &self.allocations[index])?;
+        let allocation = self.at(address)?;
         allocation.holds(address, bytes).then_some(allocation)
     }
 

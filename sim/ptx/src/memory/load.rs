@@ -1,6 +1,8 @@
 //! `ld`: values from memories to registers.
 
-use super::access::find;
+use super::access::{find, find_all};
+use super::allocation::Allocation;
+use super::is_aligned;
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, Order, Register, Space, Type};
 use crate::registers::{LANES, Lanes, ones, sign_extended};
@@ -21,6 +23,13 @@ impl Extension {
             return value;
         }
         sign_extended(value, self.from) as u64 & ones(self.into)
+    }
+
+    #[inline]
+    fn apply_all(self, lanes: u32, values: &mut Lanes) {
+        if self.signed && self.from < self.into {
+            each(lanes).for_each(|lane| values[lane] = self.apply(values[lane]));
+        }
     }
 }
 
@@ -71,19 +80,17 @@ impl Step<'_> {
                 }
                 let _guard = (order != Order::Weak && bytes == 8)
                     .then(|| self.launch.memory.lock(addresses[lanes.trailing_zeros() as usize % LANES]));
+                if let Some(allocation) = find_all(self.launch.memory, lanes, addresses, bytes) {
+                    self.load_global(allocation, lanes, addresses, width, extension, dst);
+                    return Ok(());
+                }
+                // Lane by lane, to the one whose bytes are not there.
                 let mut known = None;
                 for lane in each(lanes) {
                     let address = addresses[lane];
                     let allocation =
                         find(self.launch.memory, &mut known, lane, address, bytes, Access::Read)?;
-                    if let Some(address) = allocation.unwritten(address, u64::from(bytes)) {
-                        self.state.finding(lane, FaultKind::Uninitialised { space: Space::Global, address });
-                    }
-                    for (index, register) in dst.iter().enumerate() {
-                        let Some(register) = register else { continue };
-                        let value = allocation.load(address + u64::from(width) * index as u64, width);
-                        self.registers.values[register.0 as usize][lane] = extension.apply(value);
-                    }
+                    self.load_global(allocation, 1 << lane, addresses, width, extension, dst);
                 }
             }
             Space::Shared => {
@@ -91,19 +98,18 @@ impl Step<'_> {
                     self.state.tally.shared(self.pc, lanes, addresses, bytes);
                 }
                 for lane in each(lanes) {
-                    let address = addresses[lane];
-                    let check = self.state.shared.check(address, bytes, bytes, Access::Read);
+                    let check = self.state.shared.check(addresses[lane], bytes, bytes, Access::Read);
                     check.map_err(|kind| Problem::at(lane, kind))?;
-                    for (index, register) in dst.iter().enumerate() {
-                        let Some(register) = register else { continue };
-                        let value = self.state.shared.load(address + u64::from(width) * index as u64, width);
-                        self.registers.values[register.0 as usize][lane] = extension.apply(value);
-                    }
+                }
+                for (index, register) in dst.iter().enumerate() {
+                    let Some(register) = register else { continue };
+                    let values = &mut self.registers.values[register.0 as usize];
+                    let offset = u64::from(width) * index as u64;
+                    self.state.shared.gather(lanes, addresses, offset, width, values);
+                    extension.apply_all(lanes, values);
                 }
                 if self.state.shared.is_checked() {
-                    for lane in each(lanes) {
-                        self.note_read(lane, addresses[lane], bytes, order != Order::Weak);
-                    }
+                    self.note_reads(lanes, addresses, bytes, order != Order::Weak);
                 }
             }
             Space::Local => {
@@ -124,6 +130,18 @@ impl Step<'_> {
                 }
             }
             Space::Param => {
+                // Most often all lanes read the same.
+                let first = addresses[lanes.trailing_zeros() as usize % LANES];
+                if addresses.iter().all(|&address| address == first) {
+                    for (index, register) in dst.iter().enumerate() {
+                        let Some(register) = register else { continue };
+                        let address = first.wrapping_add(u64::from(width) * index as u64);
+                        let lane = lanes.trailing_zeros() as usize % LANES;
+                        let value = self.param(address, width).map_err(|kind| Problem::at(lane, kind))?;
+                        self.registers.write(*register, lanes, &[extension.apply(value); LANES]);
+                    }
+                    return Ok(());
+                }
                 for lane in each(lanes) {
                     let address = addresses[lane];
                     for (index, register) in dst.iter().enumerate() {
@@ -138,6 +156,30 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Values of lanes whose bytes lie in the allocation.
+    #[inline]
+    fn load_global(
+        &mut self,
+        allocation: &Allocation,
+        lanes: u32,
+        addresses: &Lanes,
+        width: u32,
+        extension: Extension,
+        dst: &[Option<Register>],
+    ) {
+        let bytes = u64::from(width) * dst.len() as u64;
+        let unwritten = |lane| Some((lane, allocation.unwritten(addresses[lane], bytes)?));
+        if let Some((lane, address)) = each(lanes).find_map(unwritten) {
+            self.state.finding(lane, FaultKind::Uninitialised { space: Space::Global, address });
+        }
+        for (index, register) in dst.iter().enumerate() {
+            let Some(register) = register else { continue };
+            let values = &mut self.registers.values[register.0 as usize];
+            allocation.gather(lanes, addresses, u64::from(width) * index as u64, width, values);
+            extension.apply_all(lanes, values);
+        }
+    }
+
     /// A value among the parameters.
     fn param(&self, address: u64, width: u32) -> Result<u64, FaultKind> {
         let params = &self.launch.params;
@@ -147,7 +189,7 @@ impl Step<'_> {
             let nearest = Some((0, size));
             return Err(FaultKind::OutOfBounds { space: Space::Param, access, address, bytes, nearest });
         }
-        if !address.is_multiple_of(u64::from(width)) {
+        if !is_aligned(address, width) {
             return Err(FaultKind::Misaligned { space: Space::Param, access, address, align: width });
         }
         Ok(super::shared::load(params, address as usize, width))

@@ -1,5 +1,6 @@
 //! The local memory of a block's threads.
 
+use super::is_aligned;
 use super::shared::{load, store};
 use crate::fault::{Access, FaultKind};
 use crate::ir::Space;
@@ -26,7 +27,7 @@ impl Local {
         self.written.fill(false);
     }
 
-    /// Whether the thread has the bytes, and the address is a multiple of `align`.
+    /// Whether the thread has the bytes, and the address is a multiple of `align`, a power of two.
     pub(crate) fn check(
         &self,
         address: u64,
@@ -39,7 +40,7 @@ impl Local {
             let nearest = Some((0, size));
             return Err(FaultKind::OutOfBounds { space: Space::Local, access, address, bytes, nearest });
         }
-        if !address.is_multiple_of(u64::from(align)) {
+        if !is_aligned(address, align) {
             return Err(FaultKind::Misaligned { space: Space::Local, access, address, align });
         }
         Ok(())

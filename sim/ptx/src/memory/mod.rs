@@ -13,6 +13,7 @@ mod local;
 mod matrix;
 mod mbarrier;
 mod race;
+mod shadow;
 mod shared;
 mod store;
 mod tag;
@@ -24,3 +25,9 @@ pub(crate) use copy_async::Copies;
 pub(crate) use global::GlobalMemory;
 pub(crate) use local::Local;
 pub(crate) use shared::Shared;
+
+/// Whether an address is a multiple of `align`, a power of two.
+#[inline(always)]
+fn is_aligned(address: u64, align: u32) -> bool {
+    address & u64::from(align.wrapping_sub(1)) == 0
+}

@@ -5,30 +5,35 @@
 //! of another warp whose epoch the accessing warp does not know to have ended, and with one of another lane of its own warp
 //! in the same epoch.
 
+use super::shadow::{Cell, Shadow};
 use super::tag::{ORDERED, Race, Tag, UNDER_WAY};
 use crate::step::each;
 use std::collections::BTreeMap;
 
-/// The shadow of a block's shared memory.
+/// What is known of the accesses of a block's shared memory.
 #[derive(Debug)]
 pub(crate) struct Races {
-    writes: Vec<Tag>,
-    /// The last reads since, of up to two warps.
-    reads: Vec<[Tag; 2]>,
-    /// By warp: what it knows of each warp's epochs; its own is the one it is in.
-    clocks: Vec<Vec<u64>>,
+    shadow: Shadow,
+    clocks: Clocks,
     /// By warp: what it knew at its last fence, which its strong writes publish.
     fenced: Vec<Vec<u64>>,
     /// By warp: what its strong reads have found published, which its next fence makes known.
     seen: Vec<Vec<u64>>,
     /// What has been published, by the place that was written.
     published: BTreeMap<u64, Vec<u64>>,
-    /// By warp, while some of its lanes have met without the others: which lanes know what of each other.
-    partial: Vec<Option<Box<Partial>>>,
     /// What warps had done when their threads ended.
     ended: Vec<u64>,
     /// What has been published at mbarriers, by their addresses.
     mbarriers: Vec<(u64, Vec<u64>)>,
+}
+
+/// Who knows of which epochs.
+#[derive(Debug)]
+struct Clocks {
+    /// By warp: what it knows of each warp's epochs; its own is the one it is in.
+    warps: Vec<Vec<u64>>,
+    /// By warp, while some of its lanes have met without the others: which lanes know what of each other.
+    partial: Vec<Option<Box<Partial>>>,
 }
 
 /// What the lanes of a warp know of each other.
@@ -55,50 +60,15 @@ impl Partial {
     }
 }
 
-impl Races {
-    pub(crate) fn new(bytes: usize, warps: usize) -> Races {
-        let mut races = Races {
-            writes: vec![Tag::default(); bytes],
-            reads: vec![[Tag::default(); 2]; bytes],
-            clocks: vec![vec![0; warps]; warps],
-            fenced: vec![Vec::new(); warps],
-            seen: vec![Vec::new(); warps],
-            published: BTreeMap::new(),
-            partial: std::iter::repeat_with(|| None).take(warps).collect(),
-            ended: vec![0; warps],
-            mbarriers: Vec::new(),
-        };
-        races.reset();
-        races
-    }
-
-    /// As for a block that begins.
-    pub(crate) fn reset(&mut self) {
-        self.writes.fill(Tag::default());
-        self.reads.fill([Tag::default(); 2]);
-        for (warp, clock) in self.clocks.iter_mut().enumerate() {
-            clock.fill(0);
-            clock[warp] = 1;
-        }
-        self.fenced.iter_mut().chain(&mut self.seen).for_each(Vec::clear);
-        self.published.clear();
-        self.partial.fill_with(|| None);
-        self.ended.fill(0);
-        self.mbarriers.clear();
-    }
-
-    /// The tag of a lane's access.
-    #[inline]
-    pub(crate) fn tag(&self, warp: usize, pc: usize, ordered: bool) -> Tag {
-        Tag::new(self.clocks[warp][warp], pc, warp, ordered)
-    }
-
+impl Clocks {
     /// Whether the remembered access is ordered before one with this tag.
-    #[inline]
+    #[inline(always)]
     fn before(&self, old: Tag, tag: Tag) -> bool {
-        if old == Tag::default() {
-            return true;
-        }
+        old == Tag::default() || self.is_before(old, tag)
+    }
+
+    #[inline]
+    fn is_before(&self, old: Tag, tag: Tag) -> bool {
         if old.is(UNDER_WAY) {
             return false;
         }
@@ -108,46 +78,101 @@ impl Races {
         let (warp, other) = (tag.warp(), old.warp());
         if warp == other {
             old.lane() == tag.lane()
-                || old.epoch() < self.clocks[warp][warp]
+                || old.epoch() < self.warps[warp][warp]
                     && self.partial[warp].as_ref().is_none_or(|partial| partial.orders(old, tag))
         } else {
-            old.epoch() <= self.clocks[warp][other]
+            old.epoch() <= self.warps[warp][other]
         }
+    }
+
+    /// Remembers a read.
+    #[inline(always)]
+    fn note_read(&self, cell: &mut Cell, tag: Tag) {
+        let [first, second] = cell.reads;
+        if first == tag {
+            return;
+        }
+        cell.reads = if first == Tag::default() {
+            [tag, second]
+        } else if first.warp() == tag.warp() {
+            // The lanes of one instruction, or of one epoch.
+            let several = first.epoch() == tag.epoch() && first.lane() != tag.lane();
+            [if several { tag.of_several() } else { tag }, second]
+        } else if self.before(first, tag) {
+            [tag, second]
+        } else {
+            let several =
+                second.warp() == tag.warp() && second.epoch() == tag.epoch() && second.lane() != tag.lane();
+            [first, if several { tag.of_several() } else { tag }]
+        };
+    }
+}
+
+impl Races {
+    pub(crate) fn new(bytes: usize, warps: usize) -> Races {
+        let mut races = Races {
+            shadow: Shadow::new(bytes),
+            clocks: Clocks {
+                warps: vec![vec![0; warps]; warps],
+                partial: std::iter::repeat_with(|| None).take(warps).collect(),
+            },
+            fenced: vec![Vec::new(); warps],
+            seen: vec![Vec::new(); warps],
+            published: BTreeMap::new(),
+            ended: vec![0; warps],
+            mbarriers: Vec::new(),
+        };
+        races.reset();
+        races
+    }
+
+    /// As for a block that begins.
+    pub(crate) fn reset(&mut self) {
+        self.shadow.reset();
+        for (warp, clock) in self.clocks.warps.iter_mut().enumerate() {
+            clock.fill(0);
+            clock[warp] = 1;
+        }
+        self.clocks.partial.fill_with(|| None);
+        self.fenced.iter_mut().chain(&mut self.seen).for_each(Vec::clear);
+        self.published.clear();
+        self.ended.fill(0);
+        self.mbarriers.clear();
+    }
+
+    /// The tag of a lane's access.
+    #[inline]
+    pub(crate) fn tag(&self, warp: usize, pc: usize, ordered: bool) -> Tag {
+        Tag::new(self.clocks.warps[warp][warp], pc, warp, ordered)
+    }
+
+    /// Whether other lanes may read bytes that two lanes of the same instruction have read, and nothing would be found or
+    /// remembered that is not yet: what the warp itself wrote counts by lane.
+    pub(crate) fn reads_alike(&mut self, address: usize, bytes: usize, warp: usize) -> bool {
+        let mut alike = true;
+        self.shadow.touch(address, bytes, |_, cell| {
+            alike &= cell.write == Tag::default() || cell.write.warp() != warp;
+        });
+        alike
     }
 
     /// A lane reads bytes.
     #[inline]
     pub(crate) fn read(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) -> Option<Race> {
         let tag = tag.with_lane(lane);
+        let clocks = &self.clocks;
         let mut race = None;
         let mut known = Tag::default();
-        for at in address..address + bytes {
-            let write = self.writes[at];
+        self.shadow.touch(address, bytes, |at, cell| {
+            let write = cell.write;
             if write != known {
-                if !self.before(write, tag) && race.is_none() {
+                if race.is_none() && !clocks.before(write, tag) {
                     race = Some(Race { address: at, other: write, other_wrote: true });
                 }
                 known = write;
             }
-            let [first, second] = self.reads[at];
-            if first == tag {
-                continue;
-            }
-            self.reads[at] = if first == Tag::default() {
-                [tag, second]
-            } else if first.warp() == tag.warp() {
-                // The lanes of one instruction, or of one epoch.
-                let several = first.epoch() == tag.epoch() && first.lane() != tag.lane();
-                [if several { tag.of_several() } else { tag }, second]
-            } else if self.before(first, tag) {
-                [tag, second]
-            } else {
-                let several = second.warp() == tag.warp()
-                    && second.epoch() == tag.epoch()
-                    && second.lane() != tag.lane();
-                [first, if several { tag.of_several() } else { tag }]
-            };
-        }
+            clocks.note_read(cell, tag);
+        });
         race
     }
 
@@ -163,28 +188,27 @@ impl Races {
         same: bool,
     ) -> Option<Race> {
         let tag = tag.with_lane(lane);
+        let clocks = &self.clocks;
         let mut race = None;
         let mut known = Tag::default();
-        for at in address..address + bytes {
-            let write = self.writes[at];
+        self.shadow.touch(address, bytes, |at, cell| {
+            let write = cell.write;
             if write != known {
                 let repeated = same && write.pc() == tag.pc() && write.warp() == tag.warp();
-                if race.is_none() && !repeated && !self.before(write, tag) {
+                if race.is_none() && !repeated && !clocks.before(write, tag) {
                     race = Some(Race { address: at, other: write, other_wrote: true });
                 }
                 known = write;
             }
-            let reads = self.reads[at];
-            if reads[0] != Tag::default() {
-                for read in reads {
-                    if race.is_none() && !self.before(read, tag) {
+            if cell.reads[0] != Tag::default() {
+                for read in cell.reads {
+                    if race.is_none() && !clocks.before(read, tag) {
                         race = Some(Race { address: at, other: read, other_wrote: false });
                     }
                 }
-                self.reads[at] = [Tag::default(); 2];
             }
-            self.writes[at] = tag;
-        }
+            *cell = Cell { write: tag, reads: [Tag::default(); 2] };
+        });
         race
     }
 
@@ -192,25 +216,26 @@ impl Races {
     pub(crate) fn begin_copy(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) -> Option<Race> {
         let race = self.write(address, bytes, tag, lane, false);
         let tag = tag.with_lane(lane).under_way();
-        self.writes[address..address + bytes].fill(tag);
+        self.shadow.touch(address, bytes, |_, cell| cell.write = tag);
         race
     }
 
     /// A `cp.async` has been waited for by its thread.
     pub(crate) fn end_copy(&mut self, address: usize, bytes: usize, tag: Tag, lane: usize) {
-        self.writes[address..address + bytes].fill(tag.with_lane(lane));
+        let tag = tag.with_lane(lane);
+        self.shadow.touch(address, bytes, |_, cell| cell.write = tag);
     }
 
     /// Lanes of a warp have met, of which the `live` ones have not ended.
     pub(crate) fn warp_barrier(&mut self, warp: usize, met: u32, live: u32) {
-        let since = self.clocks[warp][warp];
-        self.clocks[warp][warp] += 1;
+        let since = self.clocks.warps[warp][warp];
+        self.clocks.warps[warp][warp] += 1;
         if live & !met == 0 {
-            self.partial[warp] = None;
+            self.clocks.partial[warp] = None;
             return;
         }
-        let partial =
-            self.partial[warp].get_or_insert_with(|| Box::new(Partial { since, known: [[0; 32]; 32] }));
+        let partial = self.clocks.partial[warp]
+            .get_or_insert_with(|| Box::new(Partial { since, known: [[0; 32]; 32] }));
         let mut all = [0; 32];
         for lane in each(met) {
             join(&mut all, &partial.known[lane]);
@@ -221,18 +246,18 @@ impl Races {
 
     /// A warp publishes what it has done.
     fn release(&mut self, warp: usize, into: impl FnOnce(&mut Races) -> &mut Vec<u64>) {
-        self.partial[warp] = None;
-        let mut clock = std::mem::take(&mut self.clocks[warp]);
+        self.clocks.partial[warp] = None;
+        let mut clock = std::mem::take(&mut self.clocks.warps[warp]);
         join(into(self), &clock);
         clock[warp] += 1;
-        self.clocks[warp] = clock;
+        self.clocks.warps[warp] = clock;
     }
 
     /// A fence: strong writes after it publish what was done before; what strong reads before it found is known after it.
     /// By itself it orders nothing.
     pub(crate) fn fence(&mut self, warp: usize) {
-        join(&mut self.clocks[warp], &self.seen[warp]);
-        self.fenced[warp].resize(self.clocks.len(), 0);
+        join(&mut self.clocks.warps[warp], &self.seen[warp]);
+        self.fenced[warp].resize(self.clocks.warps.len(), 0);
         self.release(warp, |races| &mut races.fenced[warp]);
     }
 
@@ -240,7 +265,7 @@ impl Races {
     pub(crate) fn publish(&mut self, warp: usize, place: u64) {
         if !self.fenced[warp].is_empty() {
             let published = self.published.entry(place).or_default();
-            published.resize(self.clocks.len(), 0);
+            published.resize(self.clocks.warps.len(), 0);
             join(published, &self.fenced[warp]);
         }
     }
@@ -248,25 +273,25 @@ impl Races {
     /// A warp reads a place by a strong access.
     pub(crate) fn observe(&mut self, warp: usize, place: u64) {
         if let Some(published) = self.published.get(&place) {
-            self.seen[warp].resize(self.clocks.len(), 0);
+            self.seen[warp].resize(self.clocks.warps.len(), 0);
             join(&mut self.seen[warp], published);
         }
     }
 
     /// A warp comes to a barrier, whose clock this is.
     pub(crate) fn arrive(&mut self, warp: usize, barrier: &mut Vec<u64>) {
-        barrier.resize(self.clocks.len(), 0);
-        join(barrier, &self.clocks[warp]);
-        self.clocks[warp][warp] += 1;
-        self.partial[warp] = None;
+        barrier.resize(self.clocks.warps.len(), 0);
+        join(barrier, &self.clocks.warps[warp]);
+        self.clocks.warps[warp][warp] += 1;
+        self.clocks.partial[warp] = None;
     }
 
     /// A barrier lets a warp go. `all`: it was a barrier of all threads that had not ended, so that it orders what the
     /// ended ones did.
     pub(crate) fn depart(&mut self, warp: usize, barrier: &[u64], all: bool) {
-        join(&mut self.clocks[warp], barrier);
+        join(&mut self.clocks.warps[warp], barrier);
         if all {
-            join(&mut self.clocks[warp], &self.ended);
+            join(&mut self.clocks.warps[warp], &self.ended);
         }
     }
 
@@ -284,14 +309,14 @@ impl Races {
     /// A warp has seen a phase of an mbarrier complete.
     pub(crate) fn learn_from(&mut self, warp: usize, address: u64) {
         let index = self.mbarrier(address);
-        join(&mut self.clocks[warp], &self.mbarriers[index].1);
+        join(&mut self.clocks.warps[warp], &self.mbarriers[index].1);
     }
 
     fn mbarrier(&mut self, address: u64) -> usize {
         if let Some(index) = self.mbarriers.iter().position(|(known, _)| *known == address) {
             return index;
         }
-        self.mbarriers.push((address, vec![0; self.clocks.len()]));
+        self.mbarriers.push((address, vec![0; self.clocks.warps.len()]));
         self.mbarriers.len() - 1
     }
 }
@@ -434,5 +459,15 @@ mod tests {
         assert_eq!(races.write(8, 4, tag, 0, false), None);
         assert_eq!(races.write(8, 4, tag, 1, true), None);
         assert!(races.write(8, 4, tag, 2, false).is_some());
+    }
+
+    #[test]
+    fn what_the_warp_itself_wrote_counts_by_lane() {
+        let mut races = Races::new(64, 2);
+        assert!(races.reads_alike(8, 4, 0));
+        assert!(!write(&mut races, 0, 3));
+        assert!(!races.reads_alike(8, 4, 0));
+        assert!(!races.reads_alike(4, 8, 0));
+        assert!(races.reads_alike(8, 4, 1));
     }
 }

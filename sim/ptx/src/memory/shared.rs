@@ -1,9 +1,12 @@
 //! A block's shared memory, with what is remembered of each byte.
 
+use super::access::fill_lanes;
+use super::is_aligned;
 use super::race::Races;
 use super::tag::Race;
 use crate::fault::{Access, FaultKind};
 use crate::ir::Space;
+use crate::registers::Lanes;
 
 /// Nobody has written the byte.
 const EMPTY: u8 = 0;
@@ -46,7 +49,7 @@ impl Shared {
         !self.state.is_empty() || self.races.is_some()
     }
 
-    /// Whether the bytes exist, and the address is a multiple of `align`.
+    /// Whether the bytes exist, and the address is a multiple of `align`, a power of two.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -60,7 +63,7 @@ impl Shared {
             let nearest = Some((0, size));
             return Err(FaultKind::OutOfBounds { space: Space::Shared, access, address, bytes, nearest });
         }
-        if !address.is_multiple_of(u64::from(align)) {
+        if !is_aligned(address, align) {
             return Err(FaultKind::Misaligned { space: Space::Shared, access, address, align });
         }
         Ok(())
@@ -72,6 +75,18 @@ impl Shared {
         load(&self.bytes, address as usize, width)
     }
 
+    /// Values of lanes, as [`Shared::load`] gives them, `offset` behind the addresses.
+    #[inline]
+    pub(super) fn gather(&self, lanes: u32, addresses: &Lanes, offset: u64, width: u32, into: &mut Lanes) {
+        let at = |lane: usize| addresses[lane].wrapping_add(offset);
+        match width {
+            1 => fill_lanes(lanes, into, |lane| self.load(at(lane), 1)),
+            2 => fill_lanes(lanes, into, |lane| self.load(at(lane), 2)),
+            4 => fill_lanes(lanes, into, |lane| self.load(at(lane), 4)),
+            _ => fill_lanes(lanes, into, |lane| self.load(at(lane), 8)),
+        }
+    }
+
     /// Writes a value of 1, 2, 4 or 8 bytes that [`Shared::check`] has let pass.
     #[inline(always)]
     pub(crate) fn store(&mut self, address: u64, width: u32, value: u64) {
@@ -81,6 +96,10 @@ impl Shared {
     /// What is wrong with a read, by what is remembered of the bytes.
     pub(crate) fn uninitialised(&self, address: u64, bytes: u32) -> Option<FaultKind> {
         let states = self.state.get(address as usize..address as usize + bytes as usize)?;
+        // Most reads are of words.
+        if states.len().is_multiple_of(4) && states.chunks_exact(4).all(|word| word == [WRITTEN; 4]) {
+            return None;
+        }
         let wrong = states.iter().position(|&state| state != WRITTEN)?;
         let address = address + wrong as u64;
         Some(if states[wrong] == UNDER_WAY {
@@ -129,11 +148,14 @@ impl Shared {
 /// A little-endian value of 1, 2, 4 or 8 bytes.
 #[inline(always)]
 pub(super) fn load(bytes: &[u8], at: usize, width: u32) -> u64 {
-    match width {
-        1 => u64::from(bytes[at]),
-        2 => u64::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])),
-        4 => u64::from(u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))),
-        _ => u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])),
+    // One look at the bounds a value.
+    let bytes = &bytes[at..at + width as usize];
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `st`: values from registers to memories.
 
-use super::access::find;
+use super::access::{find, find_all};
 use crate::fault::{Access, FaultKind, Problem};
 use crate::ir::{Address, Order, Source, Space, Type};
 use crate::registers::{LANES, Lanes, ones};
@@ -41,8 +41,11 @@ impl Step<'_> {
     ) -> Result<(), Box<Problem>> {
         let bytes = width * src.len() as u32;
         // All lanes are looked at before the first is written.
+        let global = matches!(space, Space::Global | Space::Generic);
+        let all = if global { find_all(self.launch.memory, lanes, addresses, bytes) } else { None };
+        let all = all.filter(|allocation| !allocation.is_read_only());
         let mut known = None;
-        for lane in each(lanes) {
+        for lane in each(if all.is_some() { 0 } else { lanes }) {
             let address = addresses[lane];
             let check = match space {
                 Space::Global | Space::Generic => {
@@ -62,7 +65,7 @@ impl Step<'_> {
                 _ => {}
             }
         }
-        if order != Order::Weak && matches!(space, Space::Global | Space::Generic) {
+        if order != Order::Weak && global {
             self.note_global(Access::Write);
         }
         let _guard = (space == Space::Global && order != Order::Weak && bytes == 8)
@@ -93,8 +96,7 @@ impl Step<'_> {
                     }
                 }
                 _ => {
-                    let values = *values;
-                    let mut known = None;
+                    let mut known = all;
                     for lane in each(lanes) {
                         let address = addresses[lane] + offset;
                         let allocation =

@@ -18,6 +18,9 @@ const SEVERAL: u64 = 32;
 const LAST_EPOCH: u64 = (1 << (64 - EPOCH)) - 1;
 
 impl Tag {
+    /// No access has this one: none is by lane 63.
+    pub(super) const NOBODY: Tag = Tag(u64::MAX);
+
     pub(super) fn new(epoch: u64, pc: usize, warp: usize, ordered: bool) -> Tag {
         Tag(epoch.min(LAST_EPOCH) << EPOCH
             | (pc as u64 & ((1 << (EPOCH - PC)) - 1)) << PC

@@ -22,6 +22,8 @@ struct Case {
     key_scale: Handle,
     value_scale: Handle,
     heads: i64,
+    kv_heads: i64,
+    lse: Handle,
     layout: &'static std::ffi::CStr,
     sparse_mode: i64,
     block_size: i64,
@@ -75,17 +77,17 @@ impl Case {
                 0,
                 0,
                 layout,
-                1,
+                self.kv_heads,
                 self.sparse_mode,
                 0,
                 self.block_size,
                 0,
-                false,
+                self.lse != 0,
                 mode,
                 mode,
                 0,
                 out,
-                0,
+                self.lse,
                 size,
                 executor,
             );
@@ -129,6 +131,8 @@ fn case(session: &Session) -> Case {
         key_scale: 0,
         value_scale: 0,
         heads: 2,
+        kv_heads: 1,
+        lse: 0,
         layout: c"TND",
         sparse_mode: 3,
         block_size: SLOTS as i64,
@@ -147,6 +151,76 @@ fn the_last_query_sees_the_last_key() {
     let case = case(&session);
     case.run(&session).unwrap();
     assert_close(&firsts(&session, case.out), &[3.0, 3.0, 5.0, 5.0, -7.0, -7.0], 1.0 / 256.0);
+}
+
+/// Two queries and three keys in two heads: query s of head n looks for key (s + n) % 3, whose value is 10 n + key.
+#[test]
+fn every_layout_has_its_rows() {
+    let session = Session::new();
+    let (queries, keys, heads) = (2, 3, 2);
+    for (layout, heads_first) in [(c"BSH", false), (c"BSND", false), (c"BNSD", true), (c"TND", false)] {
+        let at = |s: usize, n: usize, length: usize| if heads_first { n * length + s } else { s * heads + n };
+        let dims = |length: i64| match layout.to_bytes() {
+            b"BSH" => vec![1, length, 2 * D as i64],
+            b"BSND" => vec![1, length, 2, D as i64],
+            b"BNSD" => vec![1, 2, length, D as i64],
+            _ => vec![length, 2, D as i64],
+        };
+        let [mut query, mut key, mut value] =
+            [queries, keys, keys].map(|length| vec![0.0; length * heads * D]);
+        for n in 0..heads {
+            for s in 0..queries {
+                query[at(s, n, queries) * D + (s + n) % 3] = 100.0;
+            }
+            for s in 0..keys {
+                key[at(s, n, keys) * D + s] = 1.0;
+                value[at(s, n, keys) * D..][..D].fill((10 * n + s) as f64);
+            }
+        }
+        let tnd = layout == c"TND";
+        let case = Case {
+            query: session.tensor(&dims(2), Element::Bf16, &query),
+            key: session.tensor(&dims(3), Element::Bf16, &key),
+            value: session.tensor(&dims(3), Element::Bf16, &value),
+            mask: 0,
+            lengths: if tnd { vec![2] } else { vec![] },
+            kv_lengths: if tnd { vec![3] } else { vec![] },
+            table: 0,
+            kv_heads: 2,
+            layout,
+            sparse_mode: 0,
+            out: session.empty(&dims(2), Element::Bf16),
+            lse: session.empty(if tnd { &[2, 2, 1] } else { &[1, 2, 2, 1] }, Element::F32),
+            ..case(&session)
+        };
+        case.run(&session).unwrap();
+        let rows = firsts(&session, case.out);
+        for (s, n) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let expected = (10 * n + (s + n) % 3) as f64;
+            assert_eq!(rows[at(s, n, queries)], expected, "{layout:?}: query {s}, head {n}");
+        }
+        // A score of 100 and two of 0.
+        assert_close(&session.read(case.lse), &[100.0; 4], 1e-6);
+    }
+}
+
+#[test]
+fn version_3_gives_the_same() {
+    let session = Session::new();
+    let Case { query, key, value, mask, table, out, .. } = case(&session);
+    let [key, value] = [session.list(&[key]), session.list(&[value])];
+    let [lengths, kv_lengths] =
+        [[2, 3], [3, 1]].map(|values: [i64; 2]| aclCreateIntArray(values.as_ptr(), 2));
+    let first = |size: Option<&mut u64>, executor: Option<&mut Handle>| {
+        let layout = c"TND".as_ptr();
+        aclnnFusedInferAttentionScoreV3GetWorkspaceSize(
+            query, key, value, 0, mask, lengths, kv_lengths, 0, 0, 0, 0, 0, 0, 0, table, 0, 0, 0, 0, 0, 0, 0,
+            0, 0, 0, 0, 0, 2, 1.0, 0, 0, layout, 1, 3, 0, 128, 0, false, 0, 0, out, 0, size, executor,
+        )
+    };
+    session.run(first, aclnnFusedInferAttentionScoreV3).unwrap();
+    assert_eq!(aclDestroyIntArray(lengths) + aclDestroyIntArray(kv_lengths), 0);
+    assert_close(&firsts(&session, out), &[3.0, 3.0, 5.0, 5.0, -7.0, -7.0], 1.0 / 256.0);
 }
 
 #[test]

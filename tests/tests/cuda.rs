@@ -1,4 +1,4 @@
-//! The CUDA backend, judged on the interpreter: the PTX of every kernel, with all checks on.
+//! The CUDA backend, judged on the interpreter: the PTX of every kernel, with all checks on. It needs NVRTC, and no GPU.
 
 use halite_cuda::{Cuda, Options, compile::nvrtc_version, driver::Interpreter};
 use halite_hal::Result;
