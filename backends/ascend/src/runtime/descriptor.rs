@@ -11,6 +11,8 @@ use crate::{abi::function, device::Ascend, memory::AscendBuffer};
 pub(crate) struct Descriptor {
     runtime: Runtime,
     raw: *mut bindings::aclTensor,
+    /// Whether a list owns it.
+    listed: bool,
     /// What it describes is held for whoever uses it.
     buffer: AscendBuffer,
 }
@@ -35,11 +37,18 @@ fn failed(what: &str, tensor: &Tensor<Ascend>) -> RuntimeError {
 impl Descriptor {
     /// Of a tensor as it lies: the allocation is one row of elements, the tensor a view of it.
     pub(crate) fn of(runtime: &Runtime, tensor: &Tensor<Ascend>) -> Answer<Self> {
+        Descriptor::view(runtime, tensor, |_| {})
+    }
+
+    /// With dimensions and strides in another order: `turn` does the same with both.
+    fn view(runtime: &Runtime, tensor: &Tensor<Ascend>, turn: impl Fn(&mut [i64])) -> Answer<Self> {
         let dtype = type_of(tensor)?;
         let size = tensor.dtype().size() as u64;
         // Dimensions, strides and elements of an allocation are at most `i64::MAX`.
         let wide = |values: &[usize]| values.iter().map(|&value| value as i64).collect::<Vec<_>>();
-        let (dims, strides) = (wide(tensor.dims()), wide(tensor.strides()));
+        let (mut dims, mut strides) = (wide(tensor.dims()), wide(tensor.strides()));
+        turn(&mut dims);
+        turn(&mut strides);
         let (offset, storage) = ((tensor.offset() / size) as i64, (tensor.buffer().len() / size) as i64);
         let cann = runtime.enter()?;
         let create = function!(cann, aclCreateTensor)?;
@@ -52,7 +61,21 @@ impl Descriptor {
         if raw.is_null() {
             return Err(cann.error("aclCreateTensor", 0));
         }
-        Ok(Descriptor { runtime: runtime.clone(), raw, buffer: tensor.buffer().clone() })
+        Ok(Descriptor { runtime: runtime.clone(), raw, listed: false, buffer: tensor.buffer().clone() })
+    }
+
+    /// Of a tensor `[.., a, b]` as `[.., b, a]`.
+    pub(super) fn turned(runtime: &Runtime, tensor: &Tensor<Ascend>) -> Answer<Self> {
+        Descriptor::view(runtime, tensor, |values| {
+            if let [.., a, b] = values {
+                std::mem::swap(a, b);
+            }
+        })
+    }
+
+    /// From now on a list owns the descriptor.
+    pub(super) fn release(&mut self) {
+        self.listed = true;
     }
 
     pub(super) fn raw(&self) -> *mut bindings::aclTensor {
@@ -66,7 +89,9 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        if let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyTensor) {
+        if !self.listed
+            && let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyTensor)
+        {
             // SAFETY: it was made above, and nobody has it any more.
             unsafe { destroy(self.raw) };
         }

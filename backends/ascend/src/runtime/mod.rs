@@ -3,10 +3,12 @@
 //! CANN has a current context for each thread, so every call sets it first. A device that broke says so once, in CANN's own
 //! words; every call after that answers that it is lost.
 
+mod attention;
 mod copies;
 mod descriptor;
 mod error;
 mod handles;
+mod list;
 mod operation;
 mod operators;
 mod quant_matmul;
@@ -25,6 +27,7 @@ use halite_hal::Result;
 
 use crate::abi::{Cann, bindings, function};
 
+pub(crate) use attention::{FusedInferAttention, QueryLayout};
 pub(crate) use descriptor::Descriptor;
 pub(crate) use error::RuntimeError;
 pub(crate) use handles::{Event, Memory, Pinned, Queue, Recording};

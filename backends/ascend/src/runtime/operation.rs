@@ -2,7 +2,10 @@
 
 use std::ptr;
 
-use super::{Answer, Descriptor, Memory, Queue, Runtime, bindings};
+use super::{
+    Answer, Descriptor, Memory, Queue, Runtime, bindings,
+    list::{IntArray, TensorList},
+};
 use crate::{abi::function, memory::AscendBuffer};
 
 /// The second phase of every operator.
@@ -23,6 +26,8 @@ pub(crate) struct Operation {
     workspace: u64,
     /// Descriptors live until the call is queued, and the memory that they describe until it is done.
     tensors: Vec<Descriptor>,
+    lists: Vec<TensorList>,
+    _arrays: Vec<IntArray>,
 }
 
 impl Operation {
@@ -37,9 +42,24 @@ impl Operation {
         let cann = runtime.enter()?;
         let (mut workspace, mut executor) = (0, ptr::null_mut());
         match plan(&tensors, &mut workspace, &mut executor) {
-            0 => Ok(Operation { runtime: runtime.clone(), name, launch, executor, workspace, tensors }),
+            0 => Ok(Operation {
+                runtime: runtime.clone(),
+                name,
+                launch,
+                executor,
+                workspace,
+                tensors,
+                lists: Vec::new(),
+                _arrays: Vec::new(),
+            }),
             code => Err(cann.error(name, code)),
         }
+    }
+
+    /// The lists and arrays that it was planned with: they live as long as descriptors do.
+    pub(super) fn with(mut self, lists: Vec<TensorList>, arrays: Vec<IntArray>) -> Self {
+        (self.lists, self._arrays) = (lists, arrays);
+        self
     }
 
     /// Bytes of device memory that the call needs to itself while it runs.
@@ -49,7 +69,7 @@ impl Operation {
 
     /// The memory that the call touches.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &AscendBuffer> {
-        self.tensors.iter().map(Descriptor::buffer)
+        self.tensors.iter().map(Descriptor::buffer).chain(self.lists.iter().flat_map(TensorList::buffers))
     }
 
     /// The second phase. What the call touches has to be held until it is done, its workspace too.
