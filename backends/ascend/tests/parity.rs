@@ -23,7 +23,8 @@ use halite_parity::parity_tests;
 use standin::device;
 
 // Families that are not begun, as far as their cases take something of them for granted; cases of `device` that take SiLU for
-// granted, of `attention` blocks of 4, of `rope` heads of 8 and 32, of `cache` latent caches, of `linear` float weights, functions or soft-caps in the epilogue.
+// granted, of `attention` blocks of 4, of `rope` heads of 8 and 32, of `cache` latent caches, of `linear` float weights,
+// functions or soft-caps in the epilogue.
 parity_tests!(
     ascend,
     without [

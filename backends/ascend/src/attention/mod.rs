@@ -111,6 +111,7 @@ fn refusal(spec: &AttentionSpec) -> Option<String> {
     if spec.compute != AttentionCompute::Float {
         return Some(format!("{:?}: only sums of floats", spec.compute));
     }
+    // Of windows CANN's documents say that they have no effect where a sequence has one row.
     if !matches!(spec.mask, Mask::Causal | Mask::Bidirectional) {
         return Some(format!("{:?}: only causal and bidirectional masks", spec.mask));
     }
