@@ -4,6 +4,8 @@
 
 mod standin;
 
+use std::{ops::Range, slice::from_ref};
+
 use halite_ascend::{Ascend, AscendAttentionPlan};
 use halite_hal::{DType, Device, Error, Pending, Result, Stream, Tensor};
 use halite_kernels::{
@@ -66,7 +68,7 @@ impl Uniform {
         Ok(Uniform { device, stream, cache, plan, sequences: sequences.to_vec(), table })
     }
 
-    fn update(&mut self, kv_ranges: &[std::ops::Range<u32>]) -> Result<()> {
+    fn update(&mut self, kv_ranges: &[Range<u32>]) -> Result<()> {
         let mut ends = vec![0];
         for (rows, _) in &self.sequences {
             ends.push(ends[ends.len() - 1] + *rows as u32);
@@ -210,9 +212,9 @@ fn what_a_release_may_not_take_is_refused_beforehand() -> Result<()> {
 #[test]
 fn parts_of_the_positions_and_captures_are_refused() -> Result<()> {
     let mut uniform = Uniform::new(standin::device()?, &[(1, 300)])?;
-    let error = uniform.update(&[0..256]).unwrap_err();
+    let error = uniform.update(from_ref(&(0..256))).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { reason, .. } if reason.contains("ranges")), "{error}");
-    uniform.update(&[0..300])?;
+    uniform.update(from_ref(&(0..300)))?;
     let (device, stream) = (uniform.device.clone(), &mut uniform.stream);
     let tensor = |dtype, dims: &[usize]| Tensor::new(&device, dtype, dims);
     let q = tensor(DType::Bf16, &[1, HEADS, HEAD_DIM])?;
