@@ -11,6 +11,7 @@ mod large;
 mod latent;
 mod masks;
 mod merge;
+mod pages;
 mod states;
 
 pub(crate) use cases::COMPUTES;
@@ -97,7 +98,7 @@ pub(crate) struct Case {
 pub(crate) fn groups<B: Backend>() -> Vec<Group<B>> {
     vec![
         Group::listed("attention", "heads", cases::heads(), body),
-        Group::listed("attention", "blocks", cases::blocks(), body),
+        Group::listed("attention", "blocks", [cases::blocks(), pages::cases()].concat(), body),
         Group::listed("attention", "lengths", cases::lengths(), body),
         Group::listed("attention", "mixed", cases::mixed(), body),
         Group::listed("attention", "extremes", cases::extremes(), body),

@@ -107,9 +107,9 @@ aclError aclmdlRIDestroy(aclmdlRI modelRI);
 
 // Descriptors: libnnopbase.so.
 typedef struct aclTensor aclTensor;
+typedef struct aclTensorList aclTensorList;
 typedef struct aclScalar aclScalar;
 typedef struct aclIntArray aclIntArray;
-typedef struct aclTensorList aclTensorList;
 typedef struct aclOpExecutor aclOpExecutor;
 typedef int32_t aclnnStatus;
 
@@ -117,12 +117,12 @@ aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDat
                            int64_t offset, aclFormat format, const int64_t *storageDims, uint64_t storageDimsNum,
                            void *tensorData);
 aclnnStatus aclDestroyTensor(const aclTensor *tensor);
-aclScalar *aclCreateScalar(void *value, aclDataType dataType);
-aclnnStatus aclDestroyScalar(const aclScalar *scalar);
-aclIntArray *aclCreateIntArray(const int64_t *value, uint64_t size);
-aclnnStatus aclDestroyIntArray(const aclIntArray *array);
 aclTensorList *aclCreateTensorList(const aclTensor *const *value, uint64_t size);
 aclnnStatus aclDestroyTensorList(const aclTensorList *array);
+aclIntArray *aclCreateIntArray(const int64_t *value, uint64_t size);
+aclnnStatus aclDestroyIntArray(const aclIntArray *array);
+aclScalar *aclCreateScalar(void *value, aclDataType dataType);
+aclnnStatus aclDestroyScalar(const aclScalar *scalar);
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor *executor);
 
 // Operators, in two phases: the first plans and tells the workspace, the second queues. libopapi.so and its parts.
@@ -244,6 +244,83 @@ aclnnStatus aclnnGroupedMatmulV5GetWorkspaceSize(const aclTensorList *x, const a
                                                  aclTensorList *dynQuantScaleOutOptional, uint64_t *workspaceSize,
                                                  aclOpExecutor **executor);
 aclnnStatus aclnnGroupedMatmulV5(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+aclnnStatus aclnnFusedInferAttentionScoreV3GetWorkspaceSize(const aclTensor *query, const aclTensorList *key,
+                                                            const aclTensorList *value, const aclTensor *pseShiftOptional,
+                                                            const aclTensor *attenMaskOptional,
+                                                            const aclIntArray *actualSeqLengthsOptional,
+                                                            const aclIntArray *actualSeqLengthsKvOptional,
+                                                            const aclTensor *deqScale1Optional,
+                                                            const aclTensor *quantScale1Optional,
+                                                            const aclTensor *deqScale2Optional,
+                                                            const aclTensor *quantScale2Optional,
+                                                            const aclTensor *quantOffset2Optional,
+                                                            const aclTensor *antiquantScaleOptional,
+                                                            const aclTensor *antiquantOffsetOptional,
+                                                            const aclTensor *blockTableOptional,
+                                                            const aclTensor *queryPaddingSizeOptional,
+                                                            const aclTensor *kvPaddingSizeOptional,
+                                                            const aclTensor *keyAntiquantScaleOptional,
+                                                            const aclTensor *keyAntiquantOffsetOptional,
+                                                            const aclTensor *valueAntiquantScaleOptional,
+                                                            const aclTensor *valueAntiquantOffsetOptional,
+                                                            const aclTensor *keySharedPrefixOptional,
+                                                            const aclTensor *valueSharedPrefixOptional,
+                                                            const aclIntArray *actualSharedPrefixLenOptional,
+                                                            const aclTensor *queryRopeOptional,
+                                                            const aclTensor *keyRopeOptional,
+                                                            const aclTensor *keyRopeAntiquantScaleOptional, int64_t numHeads,
+                                                            double scaleValue, int64_t preTokens, int64_t nextTokens,
+                                                            char *inputLayout, int64_t numKeyValueHeads, int64_t sparseMode,
+                                                            int64_t innerPrecise, int64_t blockSize, int64_t antiquantMode,
+                                                            bool softmaxLseFlag, int64_t keyAntiquantMode,
+                                                            int64_t valueAntiquantMode, const aclTensor *attentionOut,
+                                                            const aclTensor *softmaxLse, uint64_t *workspaceSize,
+                                                            aclOpExecutor **executor);
+aclnnStatus aclnnFusedInferAttentionScoreV3(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor,
+                                            aclrtStream stream);
+
+aclnnStatus aclnnFusedInferAttentionScoreV4GetWorkspaceSize(const aclTensor *query, const aclTensorList *key,
+                                                            const aclTensorList *value, const aclTensor *pseShiftOptional,
+                                                            const aclTensor *attenMaskOptional,
+                                                            const aclIntArray *actualSeqLengthsOptional,
+                                                            const aclIntArray *actualSeqLengthsKvOptional,
+                                                            const aclTensor *deqScale1Optional,
+                                                            const aclTensor *quantScale1Optional,
+                                                            const aclTensor *deqScale2Optional,
+                                                            const aclTensor *quantScale2Optional,
+                                                            const aclTensor *quantOffset2Optional,
+                                                            const aclTensor *antiquantScaleOptional,
+                                                            const aclTensor *antiquantOffsetOptional,
+                                                            const aclTensor *blockTableOptional,
+                                                            const aclTensor *queryPaddingSizeOptional,
+                                                            const aclTensor *kvPaddingSizeOptional,
+                                                            const aclTensor *keyAntiquantScaleOptional,
+                                                            const aclTensor *keyAntiquantOffsetOptional,
+                                                            const aclTensor *valueAntiquantScaleOptional,
+                                                            const aclTensor *valueAntiquantOffsetOptional,
+                                                            const aclTensor *keySharedPrefixOptional,
+                                                            const aclTensor *valueSharedPrefixOptional,
+                                                            const aclIntArray *actualSharedPrefixLenOptional,
+                                                            const aclTensor *queryRopeOptional,
+                                                            const aclTensor *keyRopeOptional,
+                                                            const aclTensor *keyRopeAntiquantScaleOptional,
+                                                            const aclTensor *dequantScaleQueryOptional,
+                                                            const aclTensor *learnableSinkOptional, int64_t numHeads,
+                                                            double scaleValue, int64_t preTokens, int64_t nextTokens,
+                                                            char *inputLayout, int64_t numKeyValueHeads, int64_t sparseMode,
+                                                            int64_t innerPrecise, int64_t blockSize, int64_t antiquantMode,
+                                                            bool softmaxLseFlag, int64_t keyAntiquantMode,
+                                                            int64_t valueAntiquantMode, int64_t queryQuantMode,
+                                                            const aclTensor *attentionOut, const aclTensor *softmaxLse,
+                                                            uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnFusedInferAttentionScoreV4(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor,
+                                            aclrtStream stream);
+
+aclnnStatus aclnnApplyRotaryPosEmbV2GetWorkspaceSize(aclTensor *queryRef, aclTensor *keyRef, const aclTensor *cos,
+                                                     const aclTensor *sin, int64_t layout, char *rotaryMode,
+                                                     uint64_t *workspaceSize, aclOpExecutor **executor);
+aclnnStatus aclnnApplyRotaryPosEmbV2(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
 
 #ifdef __cplusplus
 }

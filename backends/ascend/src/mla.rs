@@ -7,11 +7,11 @@ use halite_kernels::{
     mla::{AbsorbArgs, LatentAttention, MlaArgs, MlaPlan, MlaSpec, MlaWeights, UpProjectArgs},
 };
 
-use crate::{
-    device::Ascend,
-    stream::AscendStream,
-    support::{not_yet, refused},
-};
+use crate::{device::Ascend, stream::AscendStream, support::unsupported};
+
+/// What is missing.
+const MISSING: &str = "caches of latent keys are not written yet, and neither MlaProlog nor FusedInferAttentionScore with \
+                       rope beside the head is called";
 
 /// Packed weights; none can be made yet.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl LatentAttention for Ascend {
     type MlaPlan = AscendMlaPlan;
 
     fn mla_supports(&self, _: &MlaSpec) -> Support {
-        not_yet()
+        Support::No(MISSING.to_owned())
     }
 
     fn mla_pack(
@@ -62,7 +62,7 @@ impl LatentAttention for Ascend {
         _: &mut AscendStream,
         weights: Checked<MlaWeights<'_>, &MlaSpec>,
     ) -> Result<AscendMlaPacked> {
-        refused("mla", weights.context())
+        Err(unsupported("mla", MISSING, weights.context()))
     }
 
     fn mla_save(&self, _: &mut AscendStream, packed: &AscendMlaPacked) -> Result<Vec<u8>> {
@@ -70,7 +70,7 @@ impl LatentAttention for Ascend {
     }
 
     fn mla_restore(&self, _: &mut AscendStream, spec: &MlaSpec, _saved: &[u8]) -> Result<AscendMlaPacked> {
-        refused("mla", spec)
+        Err(unsupported("mla", MISSING, spec))
     }
 
     fn absorb(&self, _: &mut AscendStream, args: Checked<AbsorbArgs<'_, Self>>) -> Result<()> {
@@ -82,7 +82,7 @@ impl LatentAttention for Ascend {
     }
 
     fn mla_plan(&self, spec: &MlaSpec, _: &AttentionCapacity) -> Result<AscendMlaPlan> {
-        refused("mla", spec)
+        Err(unsupported("mla", MISSING, spec))
     }
 
     fn mla_workspace(&self, plan: &AscendMlaPlan) -> u64 {

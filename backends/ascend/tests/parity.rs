@@ -6,7 +6,7 @@ use halite_hal::{DType, Result};
 use halite_kernels::{
     Support,
     activation::{Activation, ActivationOps, ActivationSpec, GateLayout, Glu},
-    attention::{Attention, AttentionMergeSpec, AttentionSpec},
+    attention::{Attention, AttentionMergeSpec, AttentionSpec, Mask},
     cache::{KvCacheOps, KvSpec},
     collectives::{Collective, CollectiveSpec, Collectives},
     embedding::{Embedding, EmbeddingSpec, Pooling, PoolingSpec, TableFormat},
@@ -22,8 +22,8 @@ use halite_kernels::{
 use halite_parity::parity_tests;
 use standin::device;
 
-// Families that are not begun, as far as their cases take something of them for granted; cases of `cache` that take latent
-// caches for granted.
+// Families that are not begun, as far as their cases take something of them for granted; cases of `attention` that take blocks
+// of 4 for granted, of `rope` heads of 8 and 32, of `cache` latent caches.
 parity_tests!(
     ascend,
     without [
@@ -49,9 +49,7 @@ parity_tests!(
 #[test]
 fn what_is_not_begun_is_refused() -> Result<()> {
     let ascend = device()?;
-    let rope = RopeSpec::new(32, RopeStyle::HalfSplit, 100);
     for (family, support) in [
-        ("attention", ascend.attention_supports(&AttentionSpec::causal(1, KvSpec::new(1, 1, 32)))),
         ("attention's merge", ascend.attention_merge_supports(&AttentionMergeSpec::new())),
         ("latent caches", ascend.cache_supports(&KvSpec::latent(1, 32, 8))),
         ("collectives", ascend.collectives_supports(&CollectiveSpec::new(Collective::AllGather, 2))),
@@ -61,7 +59,6 @@ fn what_is_not_begun_is_refused() -> Result<()> {
         ("logits", ascend.logits_supports(&LogitsSpec::new(32))),
         ("ReLU", ascend.activation_supports(&ActivationSpec::new(Activation::Relu))),
         ("rotations", ascend.rotate_supports(&RotateSpec::hadamard(32))),
-        ("rope", ascend.rope_supports(&rope)),
         ("sampling", ascend.sampling_supports(&SamplingSpec::new(32))),
         ("top_k", ascend.top_k_supports(&TopKSpec::largest(1))),
     ] {
@@ -108,6 +105,22 @@ fn what_is_begun_is_granted() -> Result<()> {
     }
     for spec in [LinearSpec::w8a8(32, 32), LinearSpec::w8a8(32, 32).with_output(DType::I32)] {
         assert!(matches!(ascend.grouped_supports(&spec), Support::Composed(_)), "{spec:?}");
+    }
+    for dtype in [DType::F16, DType::Bf16] {
+        for (heads, head_dim) in [(1, 64), (64, 128), (2, 16), (8, 512)] {
+            let kv = KvSpec::new(1, 1, head_dim).with_block_size(128).with_dtype(dtype);
+            for mask in [Mask::Causal, Mask::Bidirectional] {
+                let spec = AttentionSpec::causal(heads, kv.clone()).with_dtype(dtype).with_mask(mask);
+                assert_eq!(ascend.attention_supports(&spec), Support::Native, "{spec:?}");
+            }
+        }
+    }
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        for (head_dim, rotary_dim) in [(64, 64), (128, 128), (192, 64)] {
+            let spec = RopeSpec::new(head_dim, RopeStyle::HalfSplit, 100).with_rotary_dim(rotary_dim);
+            let support = ascend.rope_supports(&spec.with_dtype(dtype));
+            assert!(matches!(support, Support::Composed(_)), "{head_dim}, {dtype}: {support:?}");
+        }
     }
     let sums = LinearSpec::w8a8(65_535, 32).with_output(DType::I32);
     assert_eq!(ascend.linear_supports(&sums), Support::Native);

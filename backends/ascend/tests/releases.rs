@@ -10,10 +10,12 @@ use std::{
 };
 
 use halite_ascend::{Ascend, Options};
-use halite_hal::{DType, Device, Error, Result, Stream, Tensor};
+use halite_hal::{DType, Device, Error, Pending, Result, Stream, Tensor};
 use halite_kernels::{
     Support,
     activation::{Activation, ActivationArgs, ActivationOps, ActivationOut, ActivationSpec, GateLayout, Glu},
+    attention::{Attention, AttentionArgs, AttentionCapacity, AttentionOut, AttentionSpec, AttentionStep},
+    cache::{BlockImport, KvCacheOps, KvSpec},
     embedding::{Embedding, EmbeddingSpec, TableFormat},
     grouped::Grouped,
     linear::{Activations, Epilogue, HostWeights, Linear, LinearArgs, LinearSpec, Quantized, WeightFormat},
@@ -52,6 +54,45 @@ fn sums(device: &Ascend) -> Result<Vec<i32>> {
     out.to_vec(&mut stream)
 }
 
+/// One row over one position, whose value is one: BF16.
+fn mean(device: &Ascend) -> Result<Vec<u8>> {
+    let (kv, stream) =
+        (KvSpec::new(1, 1, 64).with_block_size(128).with_dtype(DType::Bf16), &mut device.stream()?);
+    let spec = AttentionSpec::causal(1, kv.clone()).with_dtype(DType::Bf16);
+    let capacity =
+        AttentionCapacity { max_tokens: 1, max_sequences: 1, max_blocks_per_sequence: 1, cache_blocks: 1 };
+    let mut plan = device.attention_plan(&spec, &capacity)?;
+    let cache = device.kv_cache(&kv, 1)?;
+    let bytes = [0x80, 0x3F].repeat(2 * 128 * 64);
+    let import = BlockImport { cache: &cache, blocks: &[0], bytes: &bytes };
+    device.cache_import(stream, import.check()?)?;
+    let step = AttentionStep {
+        cu_seqlens: &[0, 1],
+        kv_lens: &[1],
+        kv_ranges: &[],
+        block_table: &[0],
+        tree_parents: &[],
+    };
+    let step = step.check(&plan)?;
+    device.attention_update(stream, &mut plan, &step)?;
+    stream.reserve(device.attention_workspace(&plan))?;
+    let [q, out] = [(); 2].map(|()| Tensor::new(device, DType::Bf16, &[1, 1, 64]));
+    let (q, out) = (q?, out?);
+    stream.upload(&q, &bytes[..128])?;
+    let args = AttentionArgs {
+        plan: &plan,
+        cache: &cache,
+        layer: 0,
+        q: &q,
+        state_in: None,
+        out: AttentionOut::Normalised(&out),
+        sinks: None,
+        log_sum_exp: None,
+    };
+    device.attention(stream, args.check()?)?;
+    stream.download(&out)?.wait()
+}
+
 #[test]
 fn an_operator_that_is_missing_is_refused_and_the_rest_works() -> Result<()> {
     let folder = release("without-swiglu", &["aclnnSwiGlu"]);
@@ -76,7 +117,19 @@ fn an_older_form_serves_where_the_newer_one_is_missing() -> Result<()> {
     let device = Ascend::new(Options::default().library(release("without-v5", &newer)))?;
     assert_eq!(sums(&device)?, [-9]);
 
-    let both = [newer[0], "aclnnQuantMatmulV4"];
+    let newer = ["aclnnFusedInferAttentionScoreV4GetWorkspaceSize", "aclnnFusedInferAttentionScoreV4"];
+    let device = Ascend::new(Options::default().library(release("without-attention-v4", &newer)))?;
+    assert_eq!(mean(&device)?, [0x80, 0x3F].repeat(64), "ones");
+
+    let both = [newer[0], "aclnnFusedInferAttentionScoreV3"];
+    let device = Ascend::new(Options::default().library(release("without-attention", &both)))?;
+    let Err(Error::Unsupported { reason, .. }) = mean(&device) else { panic!("granted") };
+    assert!(
+        reason.contains("aclnnFusedInferAttentionScoreV4 or aclnnFusedInferAttentionScoreV3"),
+        "{reason}"
+    );
+
+    let both = ["aclnnQuantMatmulV5GetWorkspaceSize", "aclnnQuantMatmulV4"];
     let device = Ascend::new(Options::default().library(release("without-quant-matmul", &both)))?;
     let support = device.linear_supports(&LinearSpec::w8a8(2, 1).with_output(DType::I32));
     assert!(matches!(&support, Support::No(reason) if reason.contains("aclnnQuantMatmulV4")), "{support:?}");
@@ -96,10 +149,7 @@ fn what_is_made_of_several_operators_names_the_one_that_is_missing() -> Result<(
         let refused = [
             ("aclnnDiv", device.quantize_supports(&QuantizeSpec::INT8_PER_TOKEN)),
             ("aclnnGroupedMatmulV5", device.grouped_supports(&LinearSpec::w8a8(2, 1))),
-            (
-                "aclnnSWhere",
-                device.embedding_supports(&EmbeddingSpec::new(TableFormat::Float(DType::F16))),
-            ),
+            ("aclnnSWhere", device.embedding_supports(&EmbeddingSpec::new(TableFormat::Float(DType::F16)))),
             ("aclnnTanh", device.linear_supports(&LinearSpec::float(2, 1, WeightFormat::Bf16))),
         ];
         for (by, support) in refused {

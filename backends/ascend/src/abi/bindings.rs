@@ -45,17 +45,17 @@ pub struct aclTensor {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct aclTensorList {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct aclScalar {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aclIntArray {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct aclTensorList {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -167,22 +167,22 @@ pub struct Functions {
     >,
     pub aclDestroyTensor:
         Result<unsafe extern "C" fn(tensor: *const aclTensor) -> aclnnStatus, ::libloading::Error>,
-    pub aclCreateScalar: Result<
-        unsafe extern "C" fn(value: *mut core::ffi::c_void, dataType: aclDataType) -> *mut aclScalar,
-        ::libloading::Error,
-    >,
-    pub aclDestroyScalar:
-        Result<unsafe extern "C" fn(scalar: *const aclScalar) -> aclnnStatus, ::libloading::Error>,
-    pub aclCreateIntArray:
-        Result<unsafe extern "C" fn(value: *const i64, size: u64) -> *mut aclIntArray, ::libloading::Error>,
-    pub aclDestroyIntArray:
-        Result<unsafe extern "C" fn(array: *const aclIntArray) -> aclnnStatus, ::libloading::Error>,
     pub aclCreateTensorList: Result<
         unsafe extern "C" fn(value: *const *const aclTensor, size: u64) -> *mut aclTensorList,
         ::libloading::Error,
     >,
     pub aclDestroyTensorList:
         Result<unsafe extern "C" fn(array: *const aclTensorList) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateIntArray:
+        Result<unsafe extern "C" fn(value: *const i64, size: u64) -> *mut aclIntArray, ::libloading::Error>,
+    pub aclDestroyIntArray:
+        Result<unsafe extern "C" fn(array: *const aclIntArray) -> aclnnStatus, ::libloading::Error>,
+    pub aclCreateScalar: Result<
+        unsafe extern "C" fn(value: *mut core::ffi::c_void, dataType: aclDataType) -> *mut aclScalar,
+        ::libloading::Error,
+    >,
+    pub aclDestroyScalar:
+        Result<unsafe extern "C" fn(scalar: *const aclScalar) -> aclnnStatus, ::libloading::Error>,
     pub aclDestroyAclOpExecutor:
         Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
     pub aclnnAddGetWorkspaceSize: Result<
@@ -688,6 +688,147 @@ pub struct Functions {
         ) -> aclnnStatus,
         ::libloading::Error,
     >,
+    pub aclnnFusedInferAttentionScoreV3GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            query: *const aclTensor,
+            key: *const aclTensorList,
+            value: *const aclTensorList,
+            pseShiftOptional: *const aclTensor,
+            attenMaskOptional: *const aclTensor,
+            actualSeqLengthsOptional: *const aclIntArray,
+            actualSeqLengthsKvOptional: *const aclIntArray,
+            deqScale1Optional: *const aclTensor,
+            quantScale1Optional: *const aclTensor,
+            deqScale2Optional: *const aclTensor,
+            quantScale2Optional: *const aclTensor,
+            quantOffset2Optional: *const aclTensor,
+            antiquantScaleOptional: *const aclTensor,
+            antiquantOffsetOptional: *const aclTensor,
+            blockTableOptional: *const aclTensor,
+            queryPaddingSizeOptional: *const aclTensor,
+            kvPaddingSizeOptional: *const aclTensor,
+            keyAntiquantScaleOptional: *const aclTensor,
+            keyAntiquantOffsetOptional: *const aclTensor,
+            valueAntiquantScaleOptional: *const aclTensor,
+            valueAntiquantOffsetOptional: *const aclTensor,
+            keySharedPrefixOptional: *const aclTensor,
+            valueSharedPrefixOptional: *const aclTensor,
+            actualSharedPrefixLenOptional: *const aclIntArray,
+            queryRopeOptional: *const aclTensor,
+            keyRopeOptional: *const aclTensor,
+            keyRopeAntiquantScaleOptional: *const aclTensor,
+            numHeads: i64,
+            scaleValue: f64,
+            preTokens: i64,
+            nextTokens: i64,
+            inputLayout: *mut core::ffi::c_char,
+            numKeyValueHeads: i64,
+            sparseMode: i64,
+            innerPrecise: i64,
+            blockSize: i64,
+            antiquantMode: i64,
+            softmaxLseFlag: bool,
+            keyAntiquantMode: i64,
+            valueAntiquantMode: i64,
+            attentionOut: *const aclTensor,
+            softmaxLse: *const aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnFusedInferAttentionScoreV3: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnFusedInferAttentionScoreV4GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            query: *const aclTensor,
+            key: *const aclTensorList,
+            value: *const aclTensorList,
+            pseShiftOptional: *const aclTensor,
+            attenMaskOptional: *const aclTensor,
+            actualSeqLengthsOptional: *const aclIntArray,
+            actualSeqLengthsKvOptional: *const aclIntArray,
+            deqScale1Optional: *const aclTensor,
+            quantScale1Optional: *const aclTensor,
+            deqScale2Optional: *const aclTensor,
+            quantScale2Optional: *const aclTensor,
+            quantOffset2Optional: *const aclTensor,
+            antiquantScaleOptional: *const aclTensor,
+            antiquantOffsetOptional: *const aclTensor,
+            blockTableOptional: *const aclTensor,
+            queryPaddingSizeOptional: *const aclTensor,
+            kvPaddingSizeOptional: *const aclTensor,
+            keyAntiquantScaleOptional: *const aclTensor,
+            keyAntiquantOffsetOptional: *const aclTensor,
+            valueAntiquantScaleOptional: *const aclTensor,
+            valueAntiquantOffsetOptional: *const aclTensor,
+            keySharedPrefixOptional: *const aclTensor,
+            valueSharedPrefixOptional: *const aclTensor,
+            actualSharedPrefixLenOptional: *const aclIntArray,
+            queryRopeOptional: *const aclTensor,
+            keyRopeOptional: *const aclTensor,
+            keyRopeAntiquantScaleOptional: *const aclTensor,
+            dequantScaleQueryOptional: *const aclTensor,
+            learnableSinkOptional: *const aclTensor,
+            numHeads: i64,
+            scaleValue: f64,
+            preTokens: i64,
+            nextTokens: i64,
+            inputLayout: *mut core::ffi::c_char,
+            numKeyValueHeads: i64,
+            sparseMode: i64,
+            innerPrecise: i64,
+            blockSize: i64,
+            antiquantMode: i64,
+            softmaxLseFlag: bool,
+            keyAntiquantMode: i64,
+            valueAntiquantMode: i64,
+            queryQuantMode: i64,
+            attentionOut: *const aclTensor,
+            softmaxLse: *const aclTensor,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnFusedInferAttentionScoreV4: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnApplyRotaryPosEmbV2GetWorkspaceSize: Result<
+        unsafe extern "C" fn(
+            queryRef: *mut aclTensor,
+            keyRef: *mut aclTensor,
+            cos: *const aclTensor,
+            sin: *const aclTensor,
+            layout: i64,
+            rotaryMode: *mut core::ffi::c_char,
+            workspaceSize: *mut u64,
+            executor: *mut *mut aclOpExecutor,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
+    pub aclnnApplyRotaryPosEmbV2: Result<
+        unsafe extern "C" fn(
+            workspace: *mut core::ffi::c_void,
+            workspaceSize: u64,
+            executor: *mut aclOpExecutor,
+            stream: aclrtStream,
+        ) -> aclnnStatus,
+        ::libloading::Error,
+    >,
 }
 impl Functions {
     pub unsafe fn from_library<L>(library: L) -> Result<Self, ::libloading::Error>
@@ -727,12 +868,12 @@ impl Functions {
         let aclmdlRIDestroy = unsafe { __library.get(b"aclmdlRIDestroy\0") }.map(|sym| *sym);
         let aclCreateTensor = unsafe { __library.get(b"aclCreateTensor\0") }.map(|sym| *sym);
         let aclDestroyTensor = unsafe { __library.get(b"aclDestroyTensor\0") }.map(|sym| *sym);
-        let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
-        let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
-        let aclCreateIntArray = unsafe { __library.get(b"aclCreateIntArray\0") }.map(|sym| *sym);
-        let aclDestroyIntArray = unsafe { __library.get(b"aclDestroyIntArray\0") }.map(|sym| *sym);
         let aclCreateTensorList = unsafe { __library.get(b"aclCreateTensorList\0") }.map(|sym| *sym);
         let aclDestroyTensorList = unsafe { __library.get(b"aclDestroyTensorList\0") }.map(|sym| *sym);
+        let aclCreateIntArray = unsafe { __library.get(b"aclCreateIntArray\0") }.map(|sym| *sym);
+        let aclDestroyIntArray = unsafe { __library.get(b"aclDestroyIntArray\0") }.map(|sym| *sym);
+        let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
+        let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
         let aclDestroyAclOpExecutor = unsafe { __library.get(b"aclDestroyAclOpExecutor\0") }.map(|sym| *sym);
         let aclnnAddGetWorkspaceSize =
             unsafe { __library.get(b"aclnnAddGetWorkspaceSize\0") }.map(|sym| *sym);
@@ -806,6 +947,18 @@ impl Functions {
         let aclnnGroupedMatmulV5GetWorkspaceSize =
             unsafe { __library.get(b"aclnnGroupedMatmulV5GetWorkspaceSize\0") }.map(|sym| *sym);
         let aclnnGroupedMatmulV5 = unsafe { __library.get(b"aclnnGroupedMatmulV5\0") }.map(|sym| *sym);
+        let aclnnFusedInferAttentionScoreV3GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnFusedInferAttentionScoreV3GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnFusedInferAttentionScoreV3 =
+            unsafe { __library.get(b"aclnnFusedInferAttentionScoreV3\0") }.map(|sym| *sym);
+        let aclnnFusedInferAttentionScoreV4GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnFusedInferAttentionScoreV4GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnFusedInferAttentionScoreV4 =
+            unsafe { __library.get(b"aclnnFusedInferAttentionScoreV4\0") }.map(|sym| *sym);
+        let aclnnApplyRotaryPosEmbV2GetWorkspaceSize =
+            unsafe { __library.get(b"aclnnApplyRotaryPosEmbV2GetWorkspaceSize\0") }.map(|sym| *sym);
+        let aclnnApplyRotaryPosEmbV2 =
+            unsafe { __library.get(b"aclnnApplyRotaryPosEmbV2\0") }.map(|sym| *sym);
         Ok(Functions {
             __library,
             aclInit,
@@ -838,12 +991,12 @@ impl Functions {
             aclmdlRIDestroy,
             aclCreateTensor,
             aclDestroyTensor,
-            aclCreateScalar,
-            aclDestroyScalar,
-            aclCreateIntArray,
-            aclDestroyIntArray,
             aclCreateTensorList,
             aclDestroyTensorList,
+            aclCreateIntArray,
+            aclDestroyIntArray,
+            aclCreateScalar,
+            aclDestroyScalar,
             aclDestroyAclOpExecutor,
             aclnnAddGetWorkspaceSize,
             aclnnAdd,
@@ -893,6 +1046,12 @@ impl Functions {
             aclnnQuantMatmulV5,
             aclnnGroupedMatmulV5GetWorkspaceSize,
             aclnnGroupedMatmulV5,
+            aclnnFusedInferAttentionScoreV3GetWorkspaceSize,
+            aclnnFusedInferAttentionScoreV3,
+            aclnnFusedInferAttentionScoreV4GetWorkspaceSize,
+            aclnnFusedInferAttentionScoreV4,
+            aclnnApplyRotaryPosEmbV2GetWorkspaceSize,
+            aclnnApplyRotaryPosEmbV2,
         })
     }
 }

@@ -29,6 +29,7 @@ use crate::{
 use layer::Layer;
 
 pub use slots::AscendSlots;
+pub(crate) use write::{aside, write_in};
 
 /// The most layers: each has allocations of its own.
 const MAX_LAYERS: usize = 4096;
@@ -53,7 +54,7 @@ impl KvCacheInfo for AscendKvCache {
 
 impl AscendKvCache {
     /// The memory of a layer, which arguments were checked to have.
-    fn layer(&self, layer: usize) -> &Layer {
+    pub(crate) fn layer(&self, layer: usize) -> &Layer {
         &self.layers[layer]
     }
 

@@ -13,6 +13,21 @@ use crate::{
 
 /// One layer's rows to their slots.
 pub(super) fn write(stream: &mut AscendStream, args: &CacheWriteArgs<'_, Ascend>) -> Result<()> {
+    let room = Room::new(stream.aside(aside(args.k, args.v))?);
+    write_in(stream, args, room)
+}
+
+/// The most memory for what lies between a write's operators.
+pub(crate) fn aside(k: &Tensor<Ascend>, v: &Tensor<Ascend>) -> u64 {
+    bytes(DType::F32, k.dims()) + bytes(DType::F32, v.dims())
+}
+
+/// The same, with room for [`aside`].
+pub(crate) fn write_in(
+    stream: &mut AscendStream,
+    args: &CacheWriteArgs<'_, Ascend>,
+    mut room: Room,
+) -> Result<()> {
     if args.slots.tokens() == 0 {
         return Ok(());
     }
@@ -27,7 +42,6 @@ pub(super) fn write(stream: &mut AscendStream, args: &CacheWriteArgs<'_, Ascend>
     let [k, v] = if dtype == DType::F32 && args.k.is_dense() && args.v.is_dense() {
         [args.k.clone(), args.v.clone()]
     } else {
-        let mut room = Room::new(stream.aside(bytes(dtype, args.k.dims()) + bytes(dtype, args.v.dims()))?);
         [stored(stream, &mut room, args.k, dtype)?, stored(stream, &mut room, args.v, dtype)?]
     };
     for run in args.slots.runs() {

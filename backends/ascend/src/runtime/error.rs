@@ -8,6 +8,8 @@ const NO_MEMORY: [i32; 2] = [207_001, 207_015];
 pub(super) const NOT_YET: i32 = 507_047;
 /// The operator's package is not installed.
 const NO_PACKAGE: i32 = 561_112;
+/// Parameters, shapes or types that this release of an operator does not take, or has no kernel for.
+const REFUSED: [i32; 3] = [161_002, 561_002, 561_003];
 /// Codes of a device or a stream that broke: they are answered from then on.
 const BROKEN: std::ops::Range<i32> = 507_000..508_000;
 
@@ -58,6 +60,11 @@ impl RuntimeError {
         matches!(self, RuntimeError::Function { .. } | RuntimeError::Call { code: NO_PACKAGE, .. })
     }
 
+    /// Whether this release's operator does not take what it was planned with.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, RuntimeError::Call { code, .. } if REFUSED.contains(code))
+    }
+
     /// The same, as the error of all devices.
     pub(crate) fn on(self, device: &str) -> Error {
         let device = device.to_owned();
@@ -99,6 +106,7 @@ mod tests {
         assert!(call(507_015).is_sticky() && call(507_035).is_sticky());
         assert!(!call(NOT_YET).is_sticky() && call(561_112).is_absence());
         assert!(!call(107_030).is_sticky() && !call(161_002).is_sticky());
+        assert!(call(561_002).is_refusal() && call(161_002).is_refusal() && !call(561_112).is_refusal());
         assert_eq!(call(107_000).to_string(), "aclrtMalloc: code 107000");
         let told = RuntimeError::of_code("aclrtMalloc", 1, "EZ9999: why".into());
         assert_eq!(told.to_string(), "aclrtMalloc: code 1: EZ9999: why");

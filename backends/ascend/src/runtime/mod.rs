@@ -3,6 +3,7 @@
 //! CANN has a current context for each thread, so every call sets it first. A device that broke says so once, in CANN's own
 //! words; every call after that answers that it is lost.
 
+mod attention;
 mod copies;
 mod descriptor;
 mod elementwise;
@@ -29,6 +30,7 @@ use halite_hal::Result;
 
 use crate::abi::{Cann, bindings, function};
 
+pub(crate) use attention::{FusedInferAttention, QueryLayout};
 pub(crate) use descriptor::Descriptor;
 pub(crate) use elementwise::Elementwise;
 pub(crate) use error::RuntimeError;

@@ -28,7 +28,9 @@ pub(crate) enum Operator {
     Silu,
     Tanh,
     Add,
+    ApplyRotaryPosEmb,
     Cast,
+    FusedInferAttention,
     InplaceCopy,
     Mul,
     QuantMatmul,
@@ -58,6 +60,10 @@ impl Operator {
             Operator::SWhere => "aclnnSWhere",
             Operator::GroupedMatmul => "aclnnGroupedMatmulV5",
             Operator::Add => "aclnnAdd",
+            Operator::ApplyRotaryPosEmb => "aclnnApplyRotaryPosEmbV2",
+            Operator::FusedInferAttention => {
+                "aclnnFusedInferAttentionScoreV4 or aclnnFusedInferAttentionScoreV3"
+            }
             Operator::Mul => "aclnnMul",
             Operator::Cast => "aclnnCast",
             Operator::InplaceCopy => "aclnnInplaceCopy",
@@ -99,6 +105,10 @@ impl Runtime {
                 both!(self, aclnnGroupedMatmulV5GetWorkspaceSize, aclnnGroupedMatmulV5)
             }
             Operator::Add => both!(self, aclnnAddGetWorkspaceSize, aclnnAdd),
+            Operator::ApplyRotaryPosEmb => {
+                both!(self, aclnnApplyRotaryPosEmbV2GetWorkspaceSize, aclnnApplyRotaryPosEmbV2)
+            }
+            Operator::FusedInferAttention => self.has_attention_v4() || self.has_attention_v3(),
             Operator::Mul => both!(self, aclnnMulGetWorkspaceSize, aclnnMul),
             Operator::Cast => both!(self, aclnnCastGetWorkspaceSize, aclnnCast),
             Operator::InplaceCopy => both!(self, aclnnInplaceCopyGetWorkspaceSize, aclnnInplaceCopy),
@@ -109,6 +119,14 @@ impl Runtime {
             }
             Operator::SwiGlu => both!(self, aclnnSwiGluGetWorkspaceSize, aclnnSwiGlu),
         }
+    }
+
+    fn has_attention_v4(&self) -> bool {
+        both!(self, aclnnFusedInferAttentionScoreV4GetWorkspaceSize, aclnnFusedInferAttentionScoreV4)
+    }
+
+    fn has_attention_v3(&self) -> bool {
+        both!(self, aclnnFusedInferAttentionScoreV3GetWorkspaceSize, aclnnFusedInferAttentionScoreV3)
     }
 
     fn has_quant_matmul_v5(&self) -> bool {
@@ -177,19 +195,26 @@ impl Runtime {
 
     /// The elements of `from` to the places of `to`.
     pub(crate) fn inplace_copy(&self, to: &Tensor<Ascend>, from: &Tensor<Ascend>) -> Answer<Operation> {
+        self.copy_views(self.describe(&[to, from])?)
+    }
+
+    /// The elements of `from`, `[.., a, b]`, to the places of `to`, `[.., b, a]`.
+    pub(crate) fn inplace_copy_turned(
+        &self,
+        to: &Tensor<Ascend>,
+        from: &Tensor<Ascend>,
+    ) -> Answer<Operation> {
+        self.copy_views(vec![Descriptor::of(self, to)?, Descriptor::turned(self, from)?])
+    }
+
+    fn copy_views(&self, views: Vec<Descriptor>) -> Answer<Operation> {
         let cann = self.enter()?;
         let first = function!(cann, aclnnInplaceCopyGetWorkspaceSize)?;
         let second = function!(cann, aclnnInplaceCopy)?;
-        Operation::plan(
-            self,
-            "aclnnInplaceCopy",
-            second,
-            self.describe(&[to, from])?,
-            |t, bytes, executor| {
-                // SAFETY: descriptors live; the results' places are the caller's.
-                unsafe { first(t[0].raw(), t[1].raw(), bytes, executor) }
-            },
-        )
+        Operation::plan(self, "aclnnInplaceCopy", second, views, |t, bytes, executor| {
+            // SAFETY: descriptors live; the results' places are the caller's.
+            unsafe { first(t[0].raw(), t[1].raw(), bytes, executor) }
+        })
     }
 
     /// `out = silu(x's first half) · x's second half`, of every row.
@@ -218,6 +243,26 @@ impl Runtime {
         Operation::plan(self, "aclnnRmsNorm", second, tensors, |t, bytes, executor| {
             // SAFETY: descriptors live; the results' places are the caller's.
             unsafe { first(t[0].raw(), t[1].raw(), eps, t[2].raw(), t[3].raw(), bytes, executor) }
+        })
+    }
+
+    /// Turns the heads of `x` and `y`, `[tokens, heads, dim]`, where they lie, by cosines and sines `[tokens, 1, dim]`: the first
+    /// half of a head with the second.
+    pub(crate) fn apply_rotary_pos_emb(
+        &self,
+        [x, y]: [&Tensor<Ascend>; 2],
+        [cos, sin]: [&Tensor<Ascend>; 2],
+    ) -> Answer<Operation> {
+        /// The number of this order of dimensions.
+        const TND: i64 = 4;
+        let cann = self.enter()?;
+        let first = function!(cann, aclnnApplyRotaryPosEmbV2GetWorkspaceSize)?;
+        let second = function!(cann, aclnnApplyRotaryPosEmbV2)?;
+        let (tensors, mode) = (self.describe(&[x, y, cos, sin])?, c"half".as_ptr().cast_mut());
+        Operation::plan(self, "aclnnApplyRotaryPosEmbV2", second, tensors, |t, bytes, executor| {
+            let [x, y, cos, sin] = [0, 1, 2, 3].map(|place| t[place].raw());
+            // SAFETY: descriptors live, the mode is a constant that nobody writes; the results' places are the caller's.
+            unsafe { first(x, y, cos, sin, TND, mode, bytes, executor) }
         })
     }
 
