@@ -72,3 +72,35 @@ impl Drop for Descriptor {
         }
     }
 }
+
+/// A number of the host's as an operator takes it.
+pub(super) struct Scalar {
+    runtime: Runtime,
+    raw: *mut bindings::aclScalar,
+}
+
+impl Scalar {
+    pub(super) fn of(runtime: &Runtime, mut value: f32) -> Answer<Self> {
+        let cann = runtime.enter()?;
+        let create = function!(cann, aclCreateScalar)?;
+        // SAFETY: the value is of the type that is named, and is copied.
+        let raw = unsafe { create(ptr::from_mut(&mut value).cast(), bindings::ACL_FLOAT) };
+        if raw.is_null() {
+            return Err(cann.error("aclCreateScalar", 0));
+        }
+        Ok(Scalar { runtime: runtime.clone(), raw })
+    }
+
+    pub(super) fn raw(&self) -> *mut bindings::aclScalar {
+        self.raw
+    }
+}
+
+impl Drop for Scalar {
+    fn drop(&mut self) {
+        if let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyScalar) {
+            // SAFETY: it was made with this handle, and no call that was not queued uses it.
+            unsafe { destroy(self.raw) };
+        }
+    }
+}

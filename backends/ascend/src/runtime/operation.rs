@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::{Answer, Descriptor, Memory, Queue, Runtime, bindings};
+use super::{Answer, Descriptor, Memory, Queue, Runtime, bindings, descriptor::Scalar};
 use crate::{abi::function, memory::AscendBuffer};
 
 /// The second phase of every operator.
@@ -23,10 +23,13 @@ pub(crate) struct Operation {
     workspace: u64,
     /// Descriptors live until the call is queued, and the memory that they describe until it is done.
     tensors: Vec<Descriptor>,
+    /// No document says that the first phase copies its scalars: they live as long as descriptors.
+    scalars: Vec<Scalar>,
 }
 
 impl Operation {
-    /// The first phase, as `plan` does it with the places of its two results. The executor knows nothing but `tensors`.
+    /// The first phase, as `plan` does it with the places of its two results. The executor knows nothing but `tensors`, and
+    /// what [`Operation::with`] adds.
     pub(super) fn plan(
         runtime: &Runtime,
         name: &'static str,
@@ -37,9 +40,18 @@ impl Operation {
         let cann = runtime.enter()?;
         let (mut workspace, mut executor) = (0, ptr::null_mut());
         match plan(&tensors, &mut workspace, &mut executor) {
-            0 => Ok(Operation { runtime: runtime.clone(), name, launch, executor, workspace, tensors }),
+            0 => {
+                let (runtime, scalars) = (runtime.clone(), Vec::new());
+                Ok(Operation { runtime, name, launch, executor, workspace, tensors, scalars })
+            }
             code => Err(cann.error(name, code)),
         }
+    }
+
+    /// Keeps a scalar that the first phase was given.
+    pub(super) fn with(mut self, scalar: Scalar) -> Self {
+        self.scalars.push(scalar);
+        self
     }
 
     /// Bytes of device memory that the call needs to itself while it runs.
@@ -58,7 +70,7 @@ impl Operation {
         let place = workspace.filter(|_| self.workspace > 0).map_or(ptr::null_mut(), Memory::raw);
         let executor = std::mem::replace(&mut self.executor, ptr::null_mut());
         // SAFETY: the executor comes from the operator's first phase and is used once; the caller gives as much workspace as
-        // it asked for; descriptors live, and the memory is held.
+        // it asked for; descriptors and scalars live, and the memory is held.
         match unsafe { (self.launch)(place, self.workspace, executor, queue.raw()) } {
             0 => Ok(()),
             code => Err(cann.error(self.name, code)),
@@ -68,11 +80,18 @@ impl Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        if !self.executor.is_null()
-            && let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyAclOpExecutor)
-        {
-            // SAFETY: it was never used, so it is still there.
-            unsafe { destroy(self.executor) };
+        if self.executor.is_null() {
+            return;
+        }
+        // Only an executor that was made repeatable may be destroyed; where that fails it is left, which costs memory.
+        let cann = &self.runtime.0.cann;
+        let repeatable = function!(cann, aclSetAclOpExecutorRepeatable);
+        if let (Ok(repeatable), Ok(destroy)) = (repeatable, function!(cann, aclDestroyAclOpExecutor)) {
+            // SAFETY: the executor comes from the operator's first phase, and no second phase has consumed it.
+            if unsafe { repeatable(self.executor) } == 0 {
+                // SAFETY: as above, and from here on it is this operation's to destroy, once.
+                unsafe { destroy(self.executor) };
+            }
         }
     }
 }
