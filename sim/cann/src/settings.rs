@@ -131,8 +131,9 @@ pub(crate) extern "C" fn halite_cann_profile(name: *const c_char) -> i32 {
 }
 
 /// This library's own: faults to come, comma between them; an empty text or null takes them back. `malloc=N`: the N-th
-/// allocation from now has no memory. `event=N`: there is no N-th event. `launch=N`: the N-th launch ends in an AI core exception
-/// that stays with its stream. `stall=N`: the N-th launch does not end before its stream does. `hide=NAME`: that operator is not installed.
+/// allocation from now has no memory. `event=N`: there is no N-th event. `launch=N`: the N-th launch ends in an AI core
+/// exception that stays with its stream. `stall=N`: the N-th launch does not end before its stream does. `hide=NAME`: that
+/// operator is not installed.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn halite_cann_fault(faults: *const c_char) -> i32 {
     let inject = || {

@@ -115,7 +115,7 @@ pub(crate) extern "C" fn aclSetAclOpExecutorRepeatable(executor: Handle) -> i32 
     answer("aclSetAclOpExecutorRepeatable", set())
 }
 
-/// For executors that were made repeatable; others go with their phase two (aclDestroyAclOpExecutor.md, 2026-08).
+/// For executors that were made repeatable; others go with their phase two (aclDestroyAclOpExecutor.md, read 2026-12-01).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn aclDestroyAclOpExecutor(executor: Handle) -> i32 {
     let destroy = || {
