@@ -20,14 +20,15 @@ pub struct AscendGraph {
 }
 
 impl AscendStream {
-    /// From now on what is queued is not done but collected, until [`AscendStream::end_capture`]. Uploads and read-backs are
-    /// refused meanwhile, and no memory is allocated: run the same work once before, so that operators have theirs.
+    /// From now on what is queued is not done but collected, until [`AscendStream::end_capture`]. It waits for what was queued
+    /// before: while it collects, CANN lets nobody wait for the stream. Uploads and read-backs are refused meanwhile, and
+    /// operators get no more memory of their own: run the same work once before, so that they have theirs.
     ///
     /// # Errors
     /// It collects already; CANN's.
     pub fn begin_capture(&mut self) -> Result<()> {
         self.not_while_captured("begin_capture", "end that first")?;
-        self.release()?;
+        self.finish()?;
         let runtime = self.device.runtime();
         runtime.told(runtime.begin_capture(&self.queue))?;
         self.capturing = true;
@@ -39,10 +40,16 @@ impl AscendStream {
     /// # Errors
     /// It does not collect; CANN's.
     pub fn end_capture(&mut self) -> Result<AscendGraph> {
-        self.capturing = false;
-        let held = mem::take(&mut self.held);
+        if !self.capturing {
+            let (operator, argument) = ("end_capture", "stream");
+            let expected = "a stream that is being captured".to_owned();
+            return Err(Error::Argument { operator, argument, expected, got: "one that is not".to_owned() });
+        }
         let runtime = self.device.runtime().clone();
         let recording = runtime.told(runtime.end_capture(&self.queue))?;
+        self.capturing = false;
+        // Only what was collected: there was nothing when it began.
+        let held = mem::take(&mut self.held);
         Ok(AscendGraph { recording, held, runtime, queue: self.queue.clone() })
     }
 

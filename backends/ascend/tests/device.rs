@@ -151,6 +151,80 @@ fn a_graph_is_launched_with_what_its_memory_holds_then() -> Result<()> {
 }
 
 #[test]
+fn a_stream_may_move_to_another_thread_while_it_is_captured() -> Result<()> {
+    let device = standin::device()?;
+    let mut stream = device.stream()?;
+    let x = Tensor::from_slice(&mut stream, &[1f32, 2.0], &[1, 2])?;
+    let out = Tensor::from_slice(&mut stream, &[0f32], &[1, 1])?;
+    swi_glu(&device, &mut stream, &x, &out)?;
+    x.write(&mut stream, &[0f32, 2.0])?;
+    stream.begin_capture()?;
+    // Others go on meanwhile.
+    assert_eq!(x.to_vec::<f32>(&mut device.stream()?)?, [0.0, 2.0]);
+    let got = thread::scope(|scope| {
+        let moved = scope.spawn(move || {
+            swi_glu(&device, &mut stream, &x, &out)?;
+            let graph = stream.end_capture()?;
+            stream.launch_graph(&graph)?;
+            out.to_vec::<f32>(&mut stream)
+        });
+        moved.join().unwrap()
+    })?;
+    assert_eq!(got, [0.0]);
+    Ok(())
+}
+
+/// Work of the stream's that takes a while, so that what comes after it is still queued.
+fn long_work(device: &Ascend, stream: &mut <Ascend as Device>::Stream) -> Result<()> {
+    let x = Tensor::from_slice(stream, &vec![1f32; 1 << 19], &[1, 1 << 19])?;
+    let out = Tensor::new(device, DType::F32, &[1, 1 << 18])?;
+    swi_glu(device, stream, &x, &out)
+}
+
+#[test]
+fn a_capture_that_nobody_began_is_refused_and_frees_nothing() -> Result<()> {
+    let device = standin::device()?;
+    let mut stream = device.stream()?;
+    let out = Tensor::new(&device, DType::F32, &[1, 1])?;
+    long_work(&device, &mut stream)?;
+    {
+        let x = Tensor::from_slice(&mut stream, &[3f32, 2.0], &[1, 2])?;
+        swi_glu(&device, &mut stream, &x, &out)?;
+    }
+    let error = stream.end_capture().unwrap_err();
+    assert!(matches!(&error, Error::Argument { operator: "end_capture", argument: "stream", .. }), "{error}");
+    assert!(error.to_string().contains("a stream that is being captured"), "{error}");
+    let got = out.to_vec::<f32>(&mut stream)?[0];
+    assert!((got - 6.0 / (1.0 + (-3f32).exp())).abs() < 1e-5, "{got}");
+    Ok(())
+}
+
+#[test]
+fn what_was_queued_before_a_capture_is_waited_for_or_dropped_within() -> Result<()> {
+    let device = standin::device()?;
+    let mut stream = device.stream()?;
+    let x = Tensor::from_slice(&mut stream, &[1f32, 2.0], &[1, 2])?;
+    let out = Tensor::new(&device, DType::F32, &[1, 1])?;
+    swi_glu(&device, &mut stream, &x, &out)?;
+    stream.begin_capture()?;
+    swi_glu(&device, &mut stream, &x, &out)?;
+    let graph = stream.end_capture()?;
+
+    long_work(&device, &mut stream)?;
+    stream.launch_graph(&graph)?;
+    let [waited, dropped] = [stream.download(&x)?, stream.download(&x)?];
+    let event = stream.submit()?;
+    stream.begin_capture()?;
+    drop((dropped, graph));
+    assert_eq!(waited.wait()?, [1f32, 2.0].map(f32::to_le_bytes).concat());
+    event.wait()?;
+    drop(stream.end_capture()?);
+    let got = out.to_vec::<f32>(&mut stream)?[0];
+    assert!((got - 2.0 / (1.0 + (-1f32).exp())).abs() < 1e-5, "{got}");
+    Ok(())
+}
+
+#[test]
 fn the_stand_in_says_what_it_is() -> Result<()> {
     let device = standin::device()?;
     assert_eq!(device.info().name, "cann-standin 0");

@@ -52,6 +52,19 @@ fn faults_are_told_once_and_by_name() -> Result<()> {
     let beyond = device.alloc(1 << 60).unwrap_err();
     assert!(matches!(beyond, Error::OutOfMemory { requested, .. } if requested == 1 << 60), "{beyond}");
 
+    // No event behind a full chunk of pinned memory: queued copies still read it, so it stays.
+    let numbers: Vec<f32> = (0..1 << 19).map(|i| i as f32).collect();
+    let x = Tensor::from_slice(&mut stream, &numbers, &[1, 1 << 19])?;
+    let out = Tensor::new(&device, DType::F32, &[1, 1 << 18])?;
+    let spec = ActivationSpec::glu(Glu::Plain(Activation::Silu), GateLayout::Split);
+    let args = ActivationArgs { spec: &spec, x: &x, out: ActivationOut::Float(&out) }.check()?;
+    device.activation(&mut stream, args)?;
+    ask("event=1");
+    let refused = x.write(&mut stream, &numbers).unwrap_err().to_string();
+    assert!(refused.contains("207007"), "{refused}");
+    x.write(&mut stream, &numbers)?;
+    assert_eq!(x.to_vec::<f32>(&mut stream)?, numbers);
+
     // An exception of a core: in CANN's words where somebody waits, and from then on the device is lost.
     ask("launch=1");
     let broken = swi_glu(&device, &mut stream).unwrap_err().to_string();
@@ -67,7 +80,7 @@ fn faults_are_told_once_and_by_name() -> Result<()> {
     }
     drop(stream);
 
-    // Another handle of the process is another context's user: its own streams work.
+    // The device is opened again: what is lost is a handle's, and new streams work.
     let device = standin::device()?;
     let mut stream = device.stream()?;
     assert_eq!(swi_glu(&device, &mut stream)?, right);

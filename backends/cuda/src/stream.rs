@@ -153,9 +153,15 @@ impl CudaStream {
     /// # Errors
     /// It does not collect; the driver's.
     pub fn end_capture(&mut self) -> Result<CudaGraph> {
-        self.capturing = false;
-        let held = mem::take(&mut self.held);
+        if !self.capturing {
+            let (operator, argument) = ("end_capture", "stream");
+            let expected = "a stream that is being captured".to_owned();
+            return Err(Error::Argument { operator, argument, expected, got: "one that is not".to_owned() });
+        }
         let graph = self.device.context().end_capture(&self.raw)?;
+        self.capturing = false;
+        // Only what was collected: the rest is behind the event of `begin_capture`.
+        let held = mem::take(&mut self.held);
         Ok(CudaGraph { graph, held, device: self.device.id() })
     }
 

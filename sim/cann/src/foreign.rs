@@ -25,7 +25,7 @@ pub(crate) fn text(first: *const c_char) -> Option<String> {
     Some(unsafe { CStr::from_ptr(first) }.to_string_lossy().into_owned())
 }
 
-/// A copy of host memory.
+/// A copy of host memory. Memory of this library's own is looked up before.
 pub(crate) fn read_host(address: usize, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     // SAFETY: the caller of a copy owns the host memory that it names until the copy is done.
@@ -33,7 +33,7 @@ pub(crate) fn read_host(address: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes host memory.
+/// Writes host memory. Memory of this library's own is looked up before.
 pub(crate) fn write_host(address: usize, bytes: &[u8]) {
     // SAFETY: the caller of a copy owns the host memory that it names until the copy is done.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };

@@ -62,6 +62,8 @@ fn repeatable_executors_may_be_used_again() {
     let tensors = gated(&session, 4);
     let (size, executor) = planned(tensors);
     let workspace = allocate(size as usize);
+    assert_eq!(aclDestroyAclOpExecutor(executor), 161_002);
+    assert!(message().contains("was not made repeatable: it goes with its phase two"));
     assert_eq!(aclSetAclOpExecutorRepeatable(executor), 0);
     for _ in 0..2 {
         assert_eq!(aclnnSwiGlu(workspace, size, executor, session.stream), 0);
@@ -131,6 +133,17 @@ fn views_stay_within_their_storage() {
     assert_eq!(message(), "aclCreateTensor: the view ends at byte 80, storageDims [4, 4] at byte 64");
     assert_eq!(view(&[4], &[4], 0x1000), 0);
     assert!(message().contains("tensorData 0x1000 is no address of the device"));
+    // Products that no number holds.
+    let far = 1 << 62;
+    assert_eq!(
+        [view(&[far, 4], &[4], data), view(&[4], &[far, 4], data), view(&[0, far, 4], &[4], data)],
+        [0; 3]
+    );
+    assert!(message().contains("aclCreateTensor: viewDims"));
+    for (dims, strides) in [([4], [far]), ([2], [far + (far - 1)])] {
+        assert_eq!(session.view(data, &dims, Some(&strides), Element::F32, &[4]), 0);
+        assert!(message().contains("more elements or bytes than there are numbers for"));
+    }
     // A storage that is said to be larger than the allocation is found when it is used.
     let long = view(&[1, 4], &[1, 4], data + 52);
     let (size, executor) = planned([gated(&session, 4)[0], long]);
@@ -201,7 +214,7 @@ fn other_contexts_are_refused() {
     assert_eq!(aclrtSynchronizeStream(stream), 107_003);
     assert_eq!(aclrtDestroyContext(there), 0);
     assert_eq!(aclrtSetCurrentContext(here), 0);
-    assert_eq!(aclDestroyAclOpExecutor(executor), 0);
+    assert_eq!([aclSetAclOpExecutorRepeatable(executor), aclDestroyAclOpExecutor(executor)], [0, 0]);
     assert_eq!(aclrtFree(workspace), 0);
 }
 
@@ -339,4 +352,92 @@ fn captured_tasks_run_as_often_as_wanted() {
     assert_eq!(message(), "aclmdlRICaptureTaskUpdateEnd: 0 tasks for a group of 1");
     assert_eq!(aclmdlRIDestroy(model), 0);
     assert_eq!(aclmdlRIExecuteAsync(model, stream), 107_000);
+}
+
+/// Some milliseconds of work, so that what comes after it waits; the memory that it fills.
+fn long_work(stream: Handle) -> usize {
+    let large = allocate(1 << 26);
+    assert_eq!(aclrtMemsetAsync(large, 1 << 26, 0, 1 << 26, stream), 0);
+    large
+}
+
+#[test]
+fn host_memory_outlives_its_copies() {
+    let session = Session::new();
+    let (mut host, mut again) = (0, 0);
+    assert_eq!(aclrtMallocHost(Some(&mut host), 16), 0);
+    let at = allocate(16);
+    assert_eq!(aclrtMemcpyAsync(at, 16, host + 8, 16, 1, session.stream), 107_000);
+    assert_eq!(message(), "aclrtMemcpyAsync: out of bounds: 16 bytes at offset 8 of 16 of host memory");
+    assert_eq!(aclrtMemcpyAsync(at, 16, host, 16, 1, session.stream), 0);
+    assert_eq!(aclrtSynchronizeStream(session.stream), 0);
+    let large = long_work(session.stream);
+    assert_eq!(aclrtMemcpyAsync(host, 16, at, 16, 2, session.stream), 0);
+    assert_eq!(aclrtFreeHost(host), 0);
+    // Mostly where the other was: it is told from that.
+    assert_eq!(aclrtMallocHost(Some(&mut again), 16), 0);
+    assert_eq!(aclrtSynchronizeStream(session.stream), 507_015);
+    assert!(message().contains("use after free: host memory at"));
+    assert_eq!(aclrtFreeHost(again), 0);
+    assert_eq!(aclrtFreeHost(host), 107_000);
+    assert_eq!([at, large].map(|address| aclrtFree(address)), [0, 0]);
+}
+
+#[test]
+fn a_recording_that_runs_is_not_destroyed() {
+    let session = Session::new();
+    let mut model = 0;
+    let at = allocate(4);
+    assert_eq!(aclmdlRICaptureBegin(session.stream, 2), 0);
+    assert_eq!(aclrtMemsetAsync(at, 4, 1, 4, session.stream), 0);
+    assert_eq!(aclmdlRICaptureEnd(session.stream, Some(&mut model)), 0);
+    let large = long_work(session.stream);
+    assert_eq!(aclmdlRIExecuteAsync(model, session.stream), 0);
+    assert_eq!(aclmdlRIDestroy(model), 107_037);
+    assert_eq!(message(), "aclmdlRIDestroy: it is running");
+    assert_eq!(aclrtSynchronizeStream(session.stream), 0);
+    assert_eq!(aclmdlRIDestroy(model), 0);
+    assert_eq!([at, large].map(|address| aclrtFree(address)), [0, 0]);
+}
+
+#[test]
+fn a_capture_forbids_what_its_mode_says() {
+    let session = Session::new();
+    let stream = session.stream;
+    let (mut context, mut model) = (0, 0);
+    assert_eq!(aclrtGetCurrentContext(Some(&mut context)), 0);
+    let at = allocate(4);
+    let elsewhere = |work: &(dyn Fn() -> i32 + Sync)| {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                assert_eq!(aclrtSetCurrentContext(context), 0);
+                work()
+            });
+            thread.join().unwrap()
+        })
+    };
+    let synchronous = || aclrtMemset(at, 4, 0, 4);
+    for (mode, here, there) in [(0, 107_030, 107_030), (1, 107_030, 0), (2, 0, 0)] {
+        assert_eq!(aclmdlRICaptureBegin(stream, mode), 0);
+        assert_eq!([synchronous(), elsewhere(&synchronous)], [here, there], "mode {mode}");
+        let ended = elsewhere(&|| {
+            let mut model = 0;
+            let code = aclmdlRICaptureEnd(stream, Some(&mut model));
+            if code == 0 { aclmdlRIDestroy(model) } else { code }
+        });
+        assert_eq!(ended, if mode == 2 { 0 } else { 107_038 }, "mode {mode}");
+        if ended != 0 {
+            assert_eq!(aclmdlRICaptureEnd(stream, Some(&mut model)), 0);
+            assert_eq!(aclmdlRIDestroy(model), 0);
+        }
+        assert_eq!([synchronous(), elsewhere(&synchronous)], [0, 0], "mode {mode}");
+    }
+    // A capture that goes with its stream forbids nothing any more.
+    let mut other = 0;
+    assert_eq!(aclrtCreateStream(Some(&mut other)), 0);
+    assert_eq!(aclmdlRICaptureBegin(other, 0), 0);
+    assert_eq!(synchronous(), 107_030);
+    assert_eq!(aclrtDestroyStreamForce(other), 0);
+    assert_eq!(synchronous(), 0);
+    assert_eq!(aclrtFree(at), 0);
 }

@@ -36,7 +36,7 @@ pub type aclrtEventRecordedStatus = core::ffi::c_uint;
 pub const ACL_STREAM_STATUS_COMPLETE: aclrtStreamStatus = 0;
 pub const ACL_STREAM_STATUS_NOT_READY: aclrtStreamStatus = 1;
 pub type aclrtStreamStatus = core::ffi::c_uint;
-pub const ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL: aclmdlRICaptureMode = 1;
+pub const ACL_MODEL_RI_CAPTURE_MODE_RELAXED: aclmdlRICaptureMode = 2;
 pub type aclmdlRICaptureMode = core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -183,6 +183,8 @@ pub struct Functions {
     >,
     pub aclDestroyScalar:
         Result<unsafe extern "C" fn(scalar: *const aclScalar) -> aclnnStatus, ::libloading::Error>,
+    pub aclSetAclOpExecutorRepeatable:
+        Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
     pub aclDestroyAclOpExecutor:
         Result<unsafe extern "C" fn(executor: *mut aclOpExecutor) -> aclnnStatus, ::libloading::Error>,
     pub aclnnAddGetWorkspaceSize: Result<
@@ -874,6 +876,8 @@ impl Functions {
         let aclDestroyIntArray = unsafe { __library.get(b"aclDestroyIntArray\0") }.map(|sym| *sym);
         let aclCreateScalar = unsafe { __library.get(b"aclCreateScalar\0") }.map(|sym| *sym);
         let aclDestroyScalar = unsafe { __library.get(b"aclDestroyScalar\0") }.map(|sym| *sym);
+        let aclSetAclOpExecutorRepeatable =
+            unsafe { __library.get(b"aclSetAclOpExecutorRepeatable\0") }.map(|sym| *sym);
         let aclDestroyAclOpExecutor = unsafe { __library.get(b"aclDestroyAclOpExecutor\0") }.map(|sym| *sym);
         let aclnnAddGetWorkspaceSize =
             unsafe { __library.get(b"aclnnAddGetWorkspaceSize\0") }.map(|sym| *sym);
@@ -997,6 +1001,7 @@ impl Functions {
             aclDestroyIntArray,
             aclCreateScalar,
             aclDestroyScalar,
+            aclSetAclOpExecutorRepeatable,
             aclDestroyAclOpExecutor,
             aclnnAddGetWorkspaceSize,
             aclnnAdd,

@@ -124,3 +124,52 @@ impl Drop for Descriptor {
         }
     }
 }
+
+/// A number of the host's as an operator takes it.
+pub(super) struct Scalar {
+    runtime: Runtime,
+    raw: *mut bindings::aclScalar,
+}
+
+impl Scalar {
+    pub(super) fn f32(runtime: &Runtime, mut value: f32) -> Answer<Self> {
+        // SAFETY: the value is of the type that is named.
+        unsafe { Scalar::of(runtime, ptr::from_mut(&mut value).cast(), bindings::ACL_FLOAT) }
+    }
+
+    pub(super) fn i32(runtime: &Runtime, mut value: i32) -> Answer<Self> {
+        // SAFETY: the value is of the type that is named.
+        unsafe { Scalar::of(runtime, ptr::from_mut(&mut value).cast(), bindings::ACL_INT32) }
+    }
+
+    /// # Safety
+    ///
+    /// A value of the type lies at `value`.
+    unsafe fn of(
+        runtime: &Runtime,
+        value: *mut core::ffi::c_void,
+        dtype: bindings::aclDataType,
+    ) -> Answer<Self> {
+        let cann = runtime.enter()?;
+        let create = function!(cann, aclCreateScalar)?;
+        // SAFETY: the caller's promise; the value is copied.
+        let raw = unsafe { create(value, dtype) };
+        if raw.is_null() {
+            return Err(cann.error("aclCreateScalar", 0));
+        }
+        Ok(Scalar { runtime: runtime.clone(), raw })
+    }
+
+    pub(super) fn raw(&self) -> *mut bindings::aclScalar {
+        self.raw
+    }
+}
+
+impl Drop for Scalar {
+    fn drop(&mut self) {
+        if let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyScalar) {
+            // SAFETY: it was made with this handle, and no call that was not queued uses it.
+            unsafe { destroy(self.raw) };
+        }
+    }
+}

@@ -1,10 +1,8 @@
 //! CANN's functions of one element and of two, as plans of one call each; and the greatest of a slice, and products of floats.
 
-use std::ptr;
-
 use halite_hal::Tensor;
 
-use super::{Answer, Descriptor, Operation, Runtime, bindings, list::IntArray};
+use super::{Answer, Descriptor, Operation, Runtime, bindings, descriptor::Scalar, list::IntArray};
 use crate::{abi::function, device::Ascend};
 
 /// A function of each element, of the type and shape of its result.
@@ -134,27 +132,15 @@ impl Runtime {
         })
     }
 
-    /// Plans with numbers that live until the plan has copied them.
+    /// Plans with numbers.
     fn with_scalars<const N: usize>(
         &self,
-        mut values: [f32; N],
+        values: [f32; N],
         plan: impl FnOnce([*const bindings::aclScalar; N]) -> Answer<Operation>,
     ) -> Answer<Operation> {
-        let cann = self.enter()?;
-        let (create, destroy) = (function!(cann, aclCreateScalar)?, function!(cann, aclDestroyScalar)?);
-        // SAFETY: each value is of the type that is named, and is copied.
-        let scalars = values
-            .each_mut()
-            .map(|value| unsafe { create(ptr::from_mut(value).cast(), bindings::ACL_FLOAT) }.cast_const());
-        let planned = if scalars.iter().any(|scalar| scalar.is_null()) {
-            Err(cann.error("aclCreateScalar", 0))
-        } else {
-            plan(scalars)
-        };
-        for scalar in scalars.into_iter().filter(|scalar| !scalar.is_null()) {
-            // SAFETY: it was made above, and nobody has it any more.
-            unsafe { destroy(scalar) };
-        }
-        planned
+        let scalars: Vec<Scalar> =
+            values.iter().map(|&value| Scalar::f32(self, value)).collect::<Answer<_>>()?;
+        let raw = std::array::from_fn(|number| scalars[number].raw().cast_const());
+        Ok(plan(raw)?.with_scalars(scalars))
     }
 }

@@ -6,6 +6,8 @@ use halite_hal::Error;
 const NO_MEMORY: [i32; 2] = [207_001, 207_015];
 /// A wait came to the end of its time.
 pub(super) const NOT_YET: i32 = 507_047;
+/// The stream is being captured.
+pub(super) const CAPTURED: i32 = 107_027;
 /// The operator's package is not installed.
 const NO_PACKAGE: i32 = 561_112;
 /// Parameters, shapes or types that this release of an operator does not take, or has no kernel for.

@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::{
     Answer, Runtime, RuntimeError, bindings, call,
-    error::{NOT_YET, size_of},
+    error::{CAPTURED, NOT_YET, size_of},
 };
 
 /// Events that streams wait for, and that are asked whether they were reached.
@@ -126,8 +126,8 @@ impl Runtime {
 
     /// From now on what is queued is not done but collected.
     pub(crate) fn begin_capture(&self, queue: &Queue) -> Answer<()> {
-        // Other threads go on as before.
-        call!(self, aclmdlRICaptureBegin(queue.raw(), bindings::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL))
+        // All threads go on as before, and any of them may end it: in the other modes only the one that began.
+        call!(self, aclmdlRICaptureBegin(queue.raw(), bindings::ACL_MODEL_RI_CAPTURE_MODE_RELAXED))
     }
 
     /// What was collected.
@@ -153,9 +153,13 @@ impl Runtime {
         }
     }
 
-    /// What went wrong in a queue's work so far.
+    /// What went wrong in a queue's work so far. While it is collected nobody may ask, and what came before it is done: that
+    /// was waited for.
     fn check(&self, queue: &Queue) -> Answer<()> {
         let mut status = bindings::ACL_STREAM_STATUS_NOT_READY;
-        call!(self, aclrtStreamQuery(queue.raw(), &mut status))
+        match call!(self, aclrtStreamQuery(queue.raw(), &mut status)) {
+            Err(RuntimeError::Call { code: CAPTURED, .. }) => Ok(()),
+            answer => answer,
+        }
     }
 }

@@ -94,13 +94,12 @@ impl Runtime {
             RuntimeError::Missing { what, remedy: "choose another, see `npu-smi info`" }
         })?;
         let mut context = ptr::null_mut();
-        inner.first(|cann| {
-            let (set, get) = (function!(cann, aclrtSetDevice)?, function!(cann, aclrtGetCurrentContext)?);
-            // SAFETY: there is such a device.
-            check(cann, "aclrtSetDevice", unsafe { set(device) })?;
-            // SAFETY: the result's place is of this frame.
-            check(cann, "aclrtGetCurrentContext", unsafe { get(&mut context) })
-        })?;
+        let cann = &inner.cann;
+        let (set, get) = (function!(cann, aclrtSetDevice)?, function!(cann, aclrtGetCurrentContext)?);
+        // SAFETY: there is such a device.
+        check(cann, "aclrtSetDevice", unsafe { set(device) })?;
+        // SAFETY: the result's place is of this frame.
+        check(cann, "aclrtGetCurrentContext", unsafe { get(&mut context) })?;
         inner.context = context as usize;
         inner.describe(number)?;
         Ok(Runtime(Arc::new(inner)))
@@ -140,10 +139,6 @@ fn check(cann: &Cann, call: &'static str, code: i32) -> Answer<()> {
 }
 
 impl Inner {
-    fn first<T>(&self, calls: impl FnOnce(&Cann) -> Answer<T>) -> Answer<T> {
-        calls(&self.cann)
-    }
-
     fn enter(&self) -> Answer<&Cann> {
         let set = function!(self.cann, aclrtSetCurrentContext)?;
         // SAFETY: CANN made the context, and it lives as long as the process: the device is never reset.

@@ -4,6 +4,7 @@ use std::ptr;
 
 use super::{
     Answer, Descriptor, Memory, Queue, Runtime, bindings,
+    descriptor::Scalar,
     list::{IntArray, TensorList},
 };
 use crate::{abi::function, memory::AscendBuffer};
@@ -26,12 +27,14 @@ pub(crate) struct Operation {
     workspace: u64,
     /// Descriptors live until the call is queued, and the memory that they describe until it is done.
     tensors: Vec<Descriptor>,
+    _scalars: Vec<Scalar>,
     lists: Vec<TensorList>,
     _arrays: Vec<IntArray>,
 }
 
 impl Operation {
-    /// The first phase, as `plan` does it with the places of its two results. The executor knows nothing but `tensors`.
+    /// The first phase, as `plan` does it with the places of its two results. The executor knows nothing but `tensors`, and
+    /// what [`Operation::with`] adds.
     pub(super) fn plan(
         runtime: &Runtime,
         name: &'static str,
@@ -49,6 +52,7 @@ impl Operation {
                 executor,
                 workspace,
                 tensors,
+                _scalars: Vec::new(),
                 lists: Vec::new(),
                 _arrays: Vec::new(),
             }),
@@ -59,6 +63,12 @@ impl Operation {
     /// The lists and arrays that it was planned with: they live as long as descriptors do.
     pub(super) fn with(mut self, lists: Vec<TensorList>, arrays: Vec<IntArray>) -> Self {
         (self.lists, self._arrays) = (lists, arrays);
+        self
+    }
+
+    /// The numbers that it was planned with: no document says that the first phase copies them, so they live as long.
+    pub(super) fn with_scalars(mut self, scalars: Vec<Scalar>) -> Self {
+        self._scalars = scalars;
         self
     }
 
@@ -78,7 +88,7 @@ impl Operation {
         let place = workspace.filter(|_| self.workspace > 0).map_or(ptr::null_mut(), Memory::raw);
         let executor = std::mem::replace(&mut self.executor, ptr::null_mut());
         // SAFETY: the executor comes from the operator's first phase and is used once; the caller gives as much workspace as
-        // it asked for; descriptors live, and the memory is held.
+        // it asked for; descriptors and scalars live, and the memory is held.
         match unsafe { (self.launch)(place, self.workspace, executor, queue.raw()) } {
             0 => Ok(()),
             code => Err(cann.error(self.name, code)),
@@ -88,11 +98,18 @@ impl Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        if !self.executor.is_null()
-            && let Ok(destroy) = function!(self.runtime.0.cann, aclDestroyAclOpExecutor)
-        {
-            // SAFETY: it was never used, so it is still there.
-            unsafe { destroy(self.executor) };
+        if self.executor.is_null() {
+            return;
+        }
+        // Only an executor that was made repeatable may be destroyed; where that fails it is left, which costs memory.
+        let cann = &self.runtime.0.cann;
+        let repeatable = function!(cann, aclSetAclOpExecutorRepeatable);
+        if let (Ok(repeatable), Ok(destroy)) = (repeatable, function!(cann, aclDestroyAclOpExecutor)) {
+            // SAFETY: the executor comes from the operator's first phase, and no second phase has consumed it.
+            if unsafe { repeatable(self.executor) } == 0 {
+                // SAFETY: as above, and from here on it is this operation's to destroy, once.
+                unsafe { destroy(self.executor) };
+            }
         }
     }
 }

@@ -7,7 +7,10 @@ use std::ptr;
 
 use halite_hal::Tensor;
 
-use super::{Answer, Descriptor, Operation, Runtime, bindings, descriptor::type_of};
+use super::{
+    Answer, Descriptor, Operation, Runtime,
+    descriptor::{Scalar, type_of},
+};
 use crate::{abi::function, device::Ascend};
 
 /// An operator that the backend has a use for.
@@ -145,26 +148,18 @@ impl Runtime {
     pub(crate) fn add(
         &self,
         x: &Tensor<Ascend>,
-        mut factor: f32,
+        factor: f32,
         y: &Tensor<Ascend>,
         out: &Tensor<Ascend>,
     ) -> Answer<Operation> {
         let cann = self.enter()?;
         let (first, second) = (function!(cann, aclnnAddGetWorkspaceSize)?, function!(cann, aclnnAdd)?);
-        let (create, destroy) = (function!(cann, aclCreateScalar)?, function!(cann, aclDestroyScalar)?);
-        let tensors = self.describe(&[x, y, out])?;
-        // SAFETY: the value is of the type that is named, and is copied.
-        let alpha = unsafe { create(ptr::from_mut(&mut factor).cast(), bindings::ACL_FLOAT) };
-        if alpha.is_null() {
-            return Err(cann.error("aclCreateScalar", 0));
-        }
+        let (alpha, tensors) = (Scalar::f32(self, factor)?, self.describe(&[x, y, out])?);
         let planned = Operation::plan(self, "aclnnAdd", second, tensors, |t, bytes, executor| {
             // SAFETY: descriptors and scalar live; the results' places are the caller's.
-            unsafe { first(t[0].raw(), t[1].raw(), alpha, t[2].raw(), bytes, executor) }
+            unsafe { first(t[0].raw(), t[1].raw(), alpha.raw(), t[2].raw(), bytes, executor) }
         });
-        // SAFETY: it was made above, and the plan has copied its value.
-        unsafe { destroy(alpha) };
-        planned
+        planned.map(|operation| operation.with_scalars(vec![alpha]))
     }
 
     /// `out = x · y`; dimensions of 1 are repeated.

@@ -25,7 +25,7 @@ pub(crate) struct QuantMatmul<'a> {
 }
 
 impl QuantMatmul<'_> {
-    /// What there is, in the order x, w, columns, out, and then rows and bias; and which of the last two are there.
+    /// What there is, in the order x, w, columns, out, and then rows and bias.
     fn describe(&self, runtime: &Runtime) -> Answer<Vec<Descriptor>> {
         let tensors = [Some(self.x), Some(self.w), Some(self.columns), Some(self.out), self.rows, self.bias];
         runtime.describe(&tensors.into_iter().flatten().collect::<Vec<_>>())

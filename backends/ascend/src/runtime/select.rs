@@ -1,10 +1,8 @@
 //! Rows by their numbers, and which of them are kept: plans of one call each.
 
-use std::ptr;
-
 use halite_hal::Tensor;
 
-use super::{Answer, Descriptor, Operation, Runtime, bindings};
+use super::{Answer, Descriptor, Operation, Runtime, descriptor::Scalar};
 use crate::{abi::function, device::Ascend};
 
 impl Runtime {
@@ -12,31 +10,18 @@ impl Runtime {
     pub(crate) fn clamp_ints(
         &self,
         x: &Tensor<Ascend>,
-        mut limits: [i32; 2],
+        [least, most]: [i32; 2],
         out: &Tensor<Ascend>,
     ) -> Answer<Operation> {
         let cann = self.enter()?;
         let (first, second) = (function!(cann, aclnnClampGetWorkspaceSize)?, function!(cann, aclnnClamp)?);
-        let (create, destroy) = (function!(cann, aclCreateScalar)?, function!(cann, aclDestroyScalar)?);
         let tensors = self.describe(&[x, out])?;
-        let scalars = limits.each_mut().map(|limit| {
-            // SAFETY: the value is of the type that is named, and is copied.
-            unsafe { create(ptr::from_mut(limit).cast(), bindings::ACL_INT32) }
+        let (least, most) = (Scalar::i32(self, least)?, Scalar::i32(self, most)?);
+        let planned = Operation::plan(self, "aclnnClamp", second, tensors, |t, bytes, executor| {
+            // SAFETY: descriptors and scalars live; the results' places are the caller's.
+            unsafe { first(t[0].raw(), least.raw(), most.raw(), t[1].raw(), bytes, executor) }
         });
-        let [least, most] = scalars;
-        let planned = if scalars.iter().any(|scalar| scalar.is_null()) {
-            Err(cann.error("aclCreateScalar", 0))
-        } else {
-            Operation::plan(self, "aclnnClamp", second, tensors, |t, bytes, executor| {
-                // SAFETY: descriptors and scalars live; the results' places are the caller's.
-                unsafe { first(t[0].raw(), least, most, t[1].raw(), bytes, executor) }
-            })
-        };
-        for scalar in scalars.into_iter().filter(|scalar| !scalar.is_null()) {
-            // SAFETY: it was made above, and the plan has copied its value.
-            unsafe { destroy(scalar) };
-        }
-        planned
+        planned.map(|operation| operation.with_scalars(vec![least, most]))
     }
 
     /// `out`, U8, is 1 where x and y are equal and 0 elsewhere; all of one shape.

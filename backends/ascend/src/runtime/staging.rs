@@ -89,26 +89,32 @@ impl Staging {
         Ok(download)
     }
 
+    /// Puts a full chunk behind its copies. Where that fails it stays the current one: they still read it.
     fn retire(&mut self, chunk: Pinned) -> Answer<()> {
-        let event = self.runtime.event()?;
-        self.runtime.record(&self.queue, &event)?;
-        self.queued.push_back((chunk, event));
+        let marked =
+            self.runtime.event().and_then(|event| self.runtime.record(&self.queue, &event).map(|()| event));
+        match marked {
+            Ok(event) => self.queued.push_back((chunk, event)),
+            Err(error) => {
+                self.current = Some((chunk, CHUNK));
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
     /// A chunk that no copy reads: the oldest where it is done or there are enough, else a new one.
     fn chunk(&mut self) -> Answer<Pinned> {
-        if let Some((chunk, event)) = self.queued.pop_front() {
-            if self.queued.len() + 1 >= CHUNKS {
-                self.runtime.wait(&self.queue, &event)?;
-                return Ok(chunk);
-            }
-            if self.runtime.reached(&event)? {
-                return Ok(chunk);
-            }
-            self.queued.push_front((chunk, event));
+        let Some((_, event)) = self.queued.front() else { return self.runtime.pinned(CHUNK) };
+        let done = if self.queued.len() >= CHUNKS {
+            self.runtime.wait(&self.queue, event).map(|()| true)?
+        } else {
+            self.runtime.reached(event)?
+        };
+        match if done { self.queued.pop_front() } else { None } {
+            Some((chunk, _)) => Ok(chunk),
+            None => self.runtime.pinned(CHUNK),
         }
-        self.runtime.pinned(CHUNK)
     }
 }
 

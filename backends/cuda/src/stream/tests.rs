@@ -56,6 +56,9 @@ fn memory_of_queued_work_is_held_until_it_is_done() -> Result<()> {
     let buffers = [x.buffer().clone(), out.buffer().clone()];
     drop((x, out));
     assert!(buffers.iter().all(|buffer| held(&stream, buffer)));
+    let error = stream.end_capture().unwrap_err().to_string();
+    assert!(error.contains("a stream that is being captured"), "{error}");
+    assert!(buffers.iter().all(|buffer| held(&stream, buffer)), "no capture was begun");
     let event = stream.submit()?;
     assert!(buffers.iter().all(|buffer| held(&stream, buffer)), "nobody has waited yet");
     event.wait()?;

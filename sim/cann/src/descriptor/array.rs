@@ -1,4 +1,5 @@
-//! Arrays and scalars of the host: copied when they are made, and once more by phase one.
+//! Arrays and scalars of the host: copied when they are made, and once more by phase one; scalars live until phase two all the
+//! same, since no document says that they are copied there.
 
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +38,11 @@ pub(crate) fn scalar(handle: Handle) -> Result<f64, Failure> {
         Values::Scalar(value) => Ok(*value),
         other => Err(Failure::new(PARAMETER_INVALID, format!("no aclScalar but {other:?}"))),
     }
+}
+
+/// True until it is destroyed.
+pub(crate) fn lives(handle: Handle) -> bool {
+    lock(&ARRAYS).holds(handle)
 }
 
 /// Forgets all arrays; says how many nobody had destroyed.

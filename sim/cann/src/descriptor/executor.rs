@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::array;
 use super::tensor::{self, Tensor};
 use crate::handle::{Handle, Table};
 use crate::runtime::context::current;
@@ -20,6 +21,8 @@ pub(crate) struct Executor {
     pub(crate) workspace: u64,
     /// The descriptors: they must live until phase two, and so must what they describe.
     pub(crate) tensors: Vec<(&'static str, Handle, Arc<Tensor>)>,
+    /// Scalars: no document says that phase one copies them, so they must live as long.
+    pub(crate) scalars: Vec<(&'static str, Handle)>,
     pub(crate) task: Task,
     pub(crate) repeatable: Mutex<bool>,
 }
@@ -86,6 +89,11 @@ fn launch(
         }
         tensor.check_memory().map_err(|failure| told(name, failure))?;
     }
+    for (name, handle) in &executor.scalars {
+        if !array::lives(*handle) {
+            return wrong(RUNTIME_ERROR, format!("{name}: aclScalar was destroyed before phase two"));
+        }
+    }
     let task = executor.task.clone();
     let scribbling: Task = Arc::new(move || {
         task().map_err(|failure| failure.within(operator))?;
@@ -107,8 +115,16 @@ pub(crate) extern "C" fn aclSetAclOpExecutorRepeatable(executor: Handle) -> i32 
     answer("aclSetAclOpExecutorRepeatable", set())
 }
 
-/// For executors that are repeatable, or that no phase two will use.
+/// For executors that were made repeatable; others go with their phase two (aclDestroyAclOpExecutor.md, read 2026-12-01).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn aclDestroyAclOpExecutor(executor: Handle) -> i32 {
-    answer("aclDestroyAclOpExecutor", lock(&EXECUTORS).take(executor, PARAMETER_NULL).map(drop))
+    let destroy = || {
+        let mut executors = lock(&EXECUTORS);
+        if !*lock(&executors.get(executor, PARAMETER_NULL)?.repeatable) {
+            let text = format!("executor {executor:#x} was not made repeatable: it goes with its phase two");
+            return Err(Failure::new(PARAMETER_INVALID, text));
+        }
+        executors.take(executor, PARAMETER_NULL).map(drop)
+    };
+    answer("aclDestroyAclOpExecutor", destroy())
 }

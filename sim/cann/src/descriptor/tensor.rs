@@ -26,7 +26,7 @@ pub(crate) struct Tensor {
 static TENSORS: Mutex<Table<Arc<Tensor>>> = Mutex::new(Table::new("aclTensor", 8));
 
 impl Tensor {
-    /// Elements of the view.
+    /// Elements of the view: a product that [`elements`] has checked.
     pub(crate) fn count(&self) -> usize {
         self.dims.iter().product::<i64>() as usize
     }
@@ -48,14 +48,22 @@ impl Tensor {
         true
     }
 
-    /// Bytes from `data` to the first element and to the end of the last one.
-    fn extent(&self) -> (usize, usize) {
+    /// Bytes from `data` to the first element and to the end of the last one; none where no number says it.
+    fn checked_extent(&self) -> Option<(usize, usize)> {
         if self.count() == 0 {
-            return (0, 0);
+            return Some((0, 0));
         }
-        let last: i64 = self.dims.iter().zip(&self.strides).map(|(dim, stride)| (dim - 1) * stride).sum();
-        let size = self.element.size();
-        (self.offset as usize * size, (self.offset + last + 1) as usize * size)
+        let mut last = self.offset;
+        for (dim, stride) in self.dims.iter().zip(&self.strides) {
+            last = last.checked_add((dim - 1).checked_mul(*stride)?)?;
+        }
+        let bytes = |elements: i64| usize::try_from(elements).ok()?.checked_mul(self.element.size());
+        Some((bytes(self.offset)?, bytes(last.checked_add(1)?)?))
+    }
+
+    /// The same of a tensor that was made: it was checked then.
+    fn extent(&self) -> (usize, usize) {
+        self.checked_extent().unwrap_or_default()
     }
 
     /// Lends the bytes that the view spans.
@@ -206,6 +214,11 @@ pub(crate) extern "C" fn aclCreateTensor(
         if let Some(dim) = dims.iter().chain(&storage).find(|&&dim| dim < 0) {
             return wrong(format!("a dimension of {dim}, limit 0 or more"));
         }
+        for (name, dims) in [("viewDims", &dims), ("storageDims", &storage)] {
+            if elements(dims).is_none() {
+                return wrong(format!("{name} {dims:?}: more elements than there are numbers for"));
+            }
+        }
         let strides = match stride.is_null() {
             true => contiguous(&dims),
             false => foreign::array("stride", stride, view_dims_num)?,
@@ -217,8 +230,12 @@ pub(crate) extern "C" fn aclCreateTensor(
             return wrong(format!("offset {offset}, limit 0 or more"));
         }
         let tensor = Tensor { dims, strides, element, offset, data };
-        let (_, end) = tensor.extent();
-        let stored = storage.iter().product::<i64>() as usize * element.size();
+        let stored = elements(&storage).and_then(|count| count.checked_mul(element.size()));
+        let (Some((_, end)), Some(stored)) = (tensor.checked_extent(), stored) else {
+            let Tensor { dims, strides, .. } = tensor;
+            let text = "more elements or bytes than there are numbers for";
+            return wrong(format!("viewDims {dims:?}, stride {strides:?}, storageDims {storage:?}: {text}"));
+        };
         if end > stored {
             return wrong(format!("the view ends at byte {end}, storageDims {storage:?} at byte {stored}"));
         }
@@ -234,6 +251,12 @@ pub(crate) extern "C" fn aclCreateTensor(
             0
         }
     }
+}
+
+/// How many elements there are; none where no number says it, dimensions of 0 left out: strides are products of the others.
+fn elements(dims: &[i64]) -> Option<usize> {
+    let count = dims.iter().try_fold(1_i64, |count, &dim| count.checked_mul(dim.max(1)))?;
+    if dims.contains(&0) { Some(0) } else { usize::try_from(count).ok() }
 }
 
 /// Strides of a view without gaps.

@@ -2,7 +2,6 @@
 
 use super::call::phase_one;
 use super::{broadcast, phase_two};
-use crate::descriptor::array;
 use crate::handle::Handle;
 
 const DOCUMENT: &str = "aclnnAdd&aclnnInplaceAdd.md, 2026-08-22";
@@ -18,7 +17,7 @@ pub(crate) extern "C" fn aclnnAddGetWorkspaceSize(
 ) -> i32 {
     phase_one("aclnnAdd", DOCUMENT, workspace, executor, |call| {
         let args = [call.tensor("self", this)?, call.tensor("other", other)?, call.tensor("out", out)?];
-        let alpha = array::scalar(alpha).map_err(|failure| failure.within("alpha"))?;
+        let alpha = call.scalar("alpha", alpha)?;
         broadcast::plan(call, args, move |left, right| left + alpha * right)
     })
 }
@@ -28,6 +27,7 @@ phase_two!(aclnnAdd);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor::array;
     use crate::element::Element;
     use crate::testing::{Session, message};
 
@@ -53,6 +53,23 @@ mod tests {
         // In place.
         add(&session, [left, out, left], 1.0).unwrap();
         assert_eq!(session.read(left), [7.0, 14.0, 11.0, 18.0]);
+    }
+
+    #[test]
+    fn the_scalar_lives_until_phase_two() {
+        let session = Session::new();
+        let x = session.tensor(&[1], Element::F32, &[1.0]);
+        let alpha = array::aclCreateScalar(2f32.to_le_bytes().as_ptr(), 0);
+        let planned = |size: Option<&mut u64>, executor: Option<&mut Handle>| {
+            let code = aclnnAddGetWorkspaceSize(x, x, alpha, x, size, executor);
+            assert_eq!(array::aclDestroyScalar(alpha), 0);
+            code
+        };
+        let (code, text) = session.run(planned, aclnnAdd).unwrap_err();
+        assert_eq!(
+            (code, text.as_str()),
+            (361_001, "aclnnAdd: alpha: aclScalar was destroyed before phase two")
+        );
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub(crate) struct Call {
     document: &'static str,
     pub(crate) profile: Profile,
     tensors: Vec<(&'static str, Handle, Arc<Tensor>)>,
+    scalars: Vec<(&'static str, Handle)>,
 }
 
 /// Phase one of `operator`, whose limits come from `document`.
@@ -69,7 +70,8 @@ pub(crate) fn phase_one(
         let null = |name: &str| Failure::new(PARAMETER_NULL, format!("{name} is null"));
         let workspace = workspace.ok_or_else(|| null("workspaceSize"))?;
         let place = executor.ok_or_else(|| null("executor"))?;
-        let mut call = Call { document, profile: settings::profile(), tensors: Vec::new() };
+        let mut call =
+            Call { document, profile: settings::profile(), tensors: Vec::new(), scalars: Vec::new() };
         let plan = plan(&mut call)?;
         let needed = plan.workspace as u64;
         *workspace = needed;
@@ -78,6 +80,7 @@ pub(crate) fn phase_one(
             context,
             workspace: needed,
             tensors: call.tensors,
+            scalars: call.scalars,
             task: Arc::from(plan.work),
             repeatable: Mutex::new(false),
         });
@@ -97,6 +100,13 @@ impl Call {
     /// A tensor that may be null.
     pub(crate) fn optional(&mut self, name: &'static str, handle: Handle) -> Result<Option<Arg>, Failure> {
         if handle == 0 { Ok(None) } else { self.tensor(name, handle).map(Some) }
+    }
+
+    /// The value of a scalar that must be there.
+    pub(crate) fn scalar(&mut self, name: &'static str, handle: Handle) -> Result<f64, Failure> {
+        let value = array::scalar(handle).map_err(|failure| failure.within(name))?;
+        self.scalars.push((name, handle));
+        Ok(value)
     }
 
     /// The tensors of a list that must be there.

@@ -2,7 +2,6 @@
 
 use super::call::phase_one;
 use super::{phase_two, unary};
-use crate::descriptor::array;
 use crate::element::Element;
 use crate::handle::Handle;
 
@@ -24,9 +23,8 @@ pub(crate) extern "C" fn aclnnClampGetWorkspaceSize(
     phase_one("aclnnClamp", DOCUMENT, workspace, executor, |call| {
         let args = [call.tensor("self", this)?, call.tensor("out", out)?];
         // One of the two may be null.
-        let [low, high] = [("clipValueMin", clip_value_min), ("clipValueMax", clip_value_max)]
-            .map(|(name, handle)| array::scalar(handle).map_err(|failure| failure.within(name)));
-        let (low, high) = (low?, high?);
+        let low = call.scalar("clipValueMin", clip_value_min)?;
+        let high = call.scalar("clipValueMax", clip_value_max)?;
         unary::plan_of(call, &TYPES, args, move |value| {
             if value.is_nan() && unary::either() { value } else { value.max(low).min(high) }
         })
@@ -38,6 +36,7 @@ phase_two!(aclnnClamp);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor::array;
     use crate::testing::Session;
 
     #[test]

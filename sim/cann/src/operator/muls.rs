@@ -2,7 +2,6 @@
 
 use super::call::phase_one;
 use super::{phase_two, unary};
-use crate::descriptor::array;
 use crate::handle::Handle;
 
 const DOCUMENT: &str = "aclnnMuls&aclnnInplaceMuls.md, 2026-08-22";
@@ -17,7 +16,7 @@ pub(crate) extern "C" fn aclnnMulsGetWorkspaceSize(
 ) -> i32 {
     phase_one("aclnnMuls", DOCUMENT, workspace, executor, |call| {
         let args = [call.tensor("self", this)?, call.tensor("out", out)?];
-        let other = array::scalar(other).map_err(|failure| failure.within("other"))?;
+        let other = call.scalar("other", other)?;
         unary::plan(call, args, move |value| value * other)
     })
 }
@@ -27,6 +26,7 @@ phase_two!(aclnnMuls);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor::array;
     use crate::element::Element;
     use crate::testing::{Session, message};
 

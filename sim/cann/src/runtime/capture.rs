@@ -1,31 +1,54 @@
 //! Capture: a stream's tasks are recorded instead of run, and the recording is run as often as wanted.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
 use super::error::{
-    FORBIDDEN_IN_CAPTURE, Failure, RUNTIME_PARAMETER, STREAM_CAPTURED, STREAM_NOT_CAPTURED,
-    TASK_GROUP_STATUS, answer, lock, out,
+    CAPTURE_WRONG_THREAD, FORBIDDEN_IN_CAPTURE, Failure, MODEL_RUNNING, RUNTIME_PARAMETER, STREAM_CAPTURED,
+    STREAM_NOT_CAPTURED, TASK_GROUP_STATUS, answer, lock, out,
 };
 use super::queue::Task;
 use super::stream;
 use crate::handle::{Handle, Table};
 
-/// Mode 2 of `aclmdlRICaptureMode`, "relaxed": other work goes on as it likes.
+/// Modes of `aclmdlRICaptureMode`: synchronous work is forbidden to everybody,
+const GLOBAL: i32 = 0;
+/// or to the thread that captures,
+const THREAD_LOCAL: i32 = 1;
+/// or to nobody, and another thread may end the capture.
 const RELAXED: i32 = 2;
 
 /// The tasks of a recording; groups in it are exchanged between runs.
 #[derive(Clone, Default)]
 struct Tasks(Arc<Mutex<Vec<Task>>>);
 
+/// A recording that came to its end, and how many runs of it are under way.
+#[derive(Clone)]
+struct Model {
+    tasks: Tasks,
+    runs: Arc<AtomicUsize>,
+}
+
+/// A run of a model, until its last task is done or the stream ends.
+struct Run(Arc<AtomicUsize>);
+
 /// A recording under way, or an exchange of a group's tasks.
 pub(crate) struct Capture {
     tasks: Tasks,
-    relaxed: bool,
+    /// None where it forbids nothing.
+    ban: Option<Ban>,
     /// Where the open group began.
     group: Option<usize>,
     /// The group that is exchanged; then `tasks` are the new ones.
     target: Option<Group>,
+}
+
+/// What a capture forbids as long as it is under way.
+struct Ban {
+    number: u64,
+    thread: ThreadId,
 }
 
 #[derive(Clone)]
@@ -34,10 +57,15 @@ struct Group {
     range: Range<usize>,
 }
 
-static MODELS: Mutex<Table<Tasks>> = Mutex::new(Table::new("aclmdlRI", 4));
+/// The captures that forbid synchronous work: their numbers, and to whom, which is everybody where no thread stands.
+struct Bans {
+    made: u64,
+    live: Vec<(u64, Option<ThreadId>)>,
+}
+
+static MODELS: Mutex<Table<Model>> = Mutex::new(Table::new("aclmdlRI", 4));
 static GROUPS: Mutex<Table<Group>> = Mutex::new(Table::new("task group", 5));
-/// How many captures that forbid synchronous work are under way.
-static STRICT: Mutex<usize> = Mutex::new(0);
+static BANS: Mutex<Bans> = Mutex::new(Bans { made: 0, live: Vec::new() });
 
 impl Capture {
     pub(crate) fn record(&mut self, task: Task) {
@@ -45,9 +73,45 @@ impl Capture {
     }
 }
 
-/// What a capture that is not relaxed forbids everybody (vllm-ascend issue 6002: 107030).
+impl Ban {
+    fn of(mode: i32) -> Option<Self> {
+        let thread = thread::current().id();
+        let to = match mode {
+            GLOBAL => None,
+            THREAD_LOCAL => Some(thread),
+            _ => return None,
+        };
+        let mut bans = lock(&BANS);
+        bans.made += 1;
+        let number = bans.made;
+        bans.live.push((number, to));
+        Some(Self { number, thread })
+    }
+}
+
+impl Drop for Ban {
+    fn drop(&mut self) {
+        lock(&BANS).live.retain(|(number, _)| *number != self.number);
+    }
+}
+
+impl Run {
+    fn of(model: &Model) -> Self {
+        model.runs.fetch_add(1, Ordering::AcqRel);
+        Self(model.runs.clone())
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a capture that is not relaxed forbids (vllm-ascend issue 6002: 107030).
 pub(crate) fn forbid(work: &str) -> Result<(), Failure> {
-    if *lock(&STRICT) == 0 {
+    let here = thread::current().id();
+    if lock(&BANS).live.iter().all(|(_, to)| to.is_some_and(|thread| thread != here)) {
         return Ok(());
     }
     Err(Failure::new(FORBIDDEN_IN_CAPTURE, format!("{work} while a stream is captured")))
@@ -55,7 +119,6 @@ pub(crate) fn forbid(work: &str) -> Result<(), Failure> {
 
 /// Forgets all recordings; says how many nobody had destroyed.
 pub(crate) fn clear() -> Option<String> {
-    *lock(&STRICT) = 0;
     // A group has no function that destroys it: it goes with its recording.
     lock(&GROUPS).clear();
     lock(&MODELS).clear()
@@ -69,16 +132,14 @@ fn not_captured() -> Failure {
 pub(crate) extern "C" fn aclmdlRICaptureBegin(stream: Handle, mode: i32) -> i32 {
     let begin = || {
         let stream = stream::find(stream)?;
-        if !(0..=RELAXED).contains(&mode) {
+        if !(GLOBAL..=RELAXED).contains(&mode) {
             return Err(Failure::new(RUNTIME_PARAMETER, format!("mode {mode}, 0 to {RELAXED} are known")));
         }
         let mut capture = lock(&stream.capture);
         if capture.is_some() {
             return Err(Failure::new(STREAM_CAPTURED, "the stream is being captured already"));
         }
-        let relaxed = mode == RELAXED;
-        *lock(&STRICT) += usize::from(!relaxed);
-        *capture = Some(Capture { tasks: Tasks::default(), relaxed, group: None, target: None });
+        *capture = Some(Capture { tasks: Tasks::default(), ban: Ban::of(mode), group: None, target: None });
         Ok(())
     };
     answer("aclmdlRICaptureBegin", begin())
@@ -90,12 +151,17 @@ pub(crate) extern "C" fn aclmdlRICaptureEnd(stream: Handle, model: Option<&mut H
         let stream = stream::find(stream)?;
         let place = out("modelRI", model)?;
         let mut capture = lock(&stream.capture);
-        let recording = capture.take_if(|capture| capture.target.is_none()).ok_or_else(not_captured)?;
-        *lock(&STRICT) -= usize::from(!recording.relaxed);
+        let under_way =
+            capture.as_ref().filter(|capture| capture.target.is_none()).ok_or_else(not_captured)?;
+        if under_way.ban.as_ref().is_some_and(|ban| ban.thread != thread::current().id()) {
+            let text = "another thread began it, and its mode is not relaxed";
+            return Err(Failure::new(CAPTURE_WRONG_THREAD, text));
+        }
+        let recording = capture.take().ok_or_else(not_captured)?;
         if recording.group.is_some() {
             return Err(Failure::new(TASK_GROUP_STATUS, "a task group is still open"));
         }
-        *place = lock(&MODELS).add(recording.tasks);
+        *place = lock(&MODELS).add(Model { tasks: recording.tasks, runs: Arc::default() });
         Ok(())
     };
     answer("aclmdlRICaptureEnd", end())
@@ -105,16 +171,28 @@ pub(crate) extern "C" fn aclmdlRICaptureEnd(stream: Handle, model: Option<&mut H
 pub(crate) extern "C" fn aclmdlRIExecuteAsync(model: Handle, stream: Handle) -> i32 {
     let execute = || {
         let stream = stream::find(stream)?;
-        let tasks = lock(&MODELS).get(model, RUNTIME_PARAMETER)?;
-        let tasks = lock(&tasks.0).clone();
-        tasks.into_iter().try_for_each(|task| stream.submit(task))
+        let model = lock(&MODELS).get(model, RUNTIME_PARAMETER)?;
+        let run = Mutex::new(Some(Run::of(&model)));
+        let tasks = lock(&model.tasks.0).clone();
+        tasks.into_iter().try_for_each(|task| stream.submit(task))?;
+        stream.submit_mark(Arc::new(move || {
+            lock(&run).take();
+            Ok(())
+        }))
     };
     answer("aclmdlRIExecuteAsync", execute())
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn aclmdlRIDestroy(model: Handle) -> i32 {
-    answer("aclmdlRIDestroy", lock(&MODELS).take(model, RUNTIME_PARAMETER).map(drop))
+    let destroy = || {
+        let mut models = lock(&MODELS);
+        if models.get(model, RUNTIME_PARAMETER)?.runs.load(Ordering::Acquire) > 0 {
+            return Err(Failure::new(MODEL_RUNNING, "it is running"));
+        }
+        models.take(model, RUNTIME_PARAMETER).map(drop)
+    };
+    answer("aclmdlRIDestroy", destroy())
 }
 
 #[unsafe(no_mangle)]
@@ -158,8 +236,7 @@ pub(crate) extern "C" fn aclmdlRICaptureTaskUpdateBegin(stream: Handle, group: H
         if capture.is_some() {
             return Err(Failure::new(STREAM_CAPTURED, "the stream is being captured already"));
         }
-        *capture =
-            Some(Capture { tasks: Tasks::default(), relaxed: true, group: None, target: Some(target) });
+        *capture = Some(Capture { tasks: Tasks::default(), ban: None, group: None, target: Some(target) });
         Ok(())
     };
     answer("aclmdlRICaptureTaskUpdateBegin", begin())

@@ -4,10 +4,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::context::current;
-use super::error::{EVENT_TIMEOUT, Failure, RUNTIME_PARAMETER, answer, lock, out};
+use super::error::{EVENT_TIMEOUT, Failure, NO_EVENT, RUNTIME_PARAMETER, answer, lock, out};
 use super::queue::Task;
 use super::stream;
 use crate::handle::{Handle, Table};
+use crate::settings::{Counted, strikes};
 
 /// The flag that asks for times.
 const TIME_LINE: u32 = 0x8;
@@ -80,6 +81,9 @@ fn create(event: Option<&mut Handle>, flag: u32) -> Result<(), Failure> {
         return Err(Failure::new(RUNTIME_PARAMETER, format!("flag {flag:#x}, limit {FLAGS:#x}")));
     }
     let place = out("event", event)?;
+    if strikes(Counted::Event) {
+        return Err(Failure::new(NO_EVENT, "the fault that was asked for"));
+    }
     let made = Event { times: flag & TIME_LINE != 0, marks: Mutex::default(), changed: Condvar::new() };
     *place = lock(&EVENTS).add(Arc::new(made));
     Ok(())

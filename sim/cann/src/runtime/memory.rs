@@ -34,7 +34,22 @@ struct Memory {
     used: usize,
     live: BTreeMap<usize, Allocation>,
     freed: BTreeMap<usize, usize>,
-    pinned: BTreeMap<usize, Box<[u8]>>,
+    pinned: BTreeMap<usize, Pinned>,
+    /// How many allocations of the host were made: the host's addresses come back, these numbers do not.
+    numbers: u64,
+}
+
+/// An allocation of the host's.
+struct Pinned {
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// Which allocation a place of the host's lies in.
+#[derive(Clone, Copy)]
+pub(crate) struct PinnedRange {
+    base: usize,
+    number: u64,
 }
 
 static MEMORY: Mutex<Memory> = Mutex::new(Memory {
@@ -44,6 +59,7 @@ static MEMORY: Mutex<Memory> = Mutex::new(Memory {
     live: BTreeMap::new(),
     freed: BTreeMap::new(),
     pinned: BTreeMap::new(),
+    numbers: 0,
 });
 
 /// Addresses without memory: whoever reads or writes there faults.
@@ -124,23 +140,31 @@ pub(crate) fn is_device(address: usize) -> bool {
     memory.base != 0 && (memory.base..memory.base + SPACE).contains(&address)
 }
 
-/// True if the host memory was allocated here.
-pub(crate) fn check_pinned(address: usize, length: usize) -> Result<(), Failure> {
+/// The allocation of `aclrtMallocHost` that these bytes lie in; none if the memory is the caller's own.
+pub(crate) fn find_pinned(address: usize, length: usize) -> Result<Option<PinnedRange>, Failure> {
     let memory = lock(&MEMORY);
-    if let Some((base, bytes)) = memory.pinned.range(..=address).next_back()
-        && address < base + bytes.len()
-        && length > bytes.len() - (address - base)
-    {
-        return Err(Failure::new(
-            RUNTIME_PARAMETER,
-            format!(
-                "out of bounds: {length} bytes at offset {} of {} of host memory",
-                address - base,
-                bytes.len()
-            ),
-        ));
+    let below = memory.pinned.range(..=address).next_back();
+    let Some((&base, pinned)) = below.filter(|(base, pinned)| address - **base < pinned.bytes.len()) else {
+        return Ok(None);
+    };
+    let (offset, size) = (address - base, pinned.bytes.len());
+    if length > size - offset {
+        let text = format!("out of bounds: {length} bytes at offset {offset} of {size} of host memory");
+        return Err(Failure::new(RUNTIME_PARAMETER, text));
     }
-    Ok(())
+    Ok(Some(PinnedRange { base, number: pinned.number }))
+}
+
+/// Does something with host memory that must be there still if it is `range`'s; it is not freed meanwhile.
+pub(crate) fn while_pinned<R>(range: Option<PinnedRange>, work: impl FnOnce() -> R) -> Result<R, Failure> {
+    let Some(range) = range else { return Ok(work()) };
+    let memory = lock(&MEMORY);
+    if memory.pinned.get(&range.base).is_none_or(|pinned| pinned.number != range.number) {
+        let text =
+            format!("use after free: host memory at {:#x} was freed before its copy was done", range.base);
+        return Err(Failure::new(RUNTIME_PARAMETER, text));
+    }
+    Ok(work())
 }
 
 /// Frees everything; says what nobody had freed.
@@ -149,7 +173,7 @@ pub(crate) fn clear() -> Option<String> {
     let mut left = Vec::new();
     for (count, bytes, kind) in [
         (memory.live.len(), memory.used, "device"),
-        (memory.pinned.len(), memory.pinned.values().map(|bytes| bytes.len()).sum(), "host"),
+        (memory.pinned.len(), memory.pinned.values().map(|pinned| pinned.bytes.len()).sum(), "host"),
     ] {
         if count > 0 {
             let s = if count == 1 { "" } else { "s" };
@@ -207,10 +231,14 @@ pub(crate) extern "C" fn aclrtMallocHost(address: Option<&mut Handle>, size: usi
         if size == 0 {
             return Err(Failure::new(INVALID_PARAM, "size 0, at least 1 byte is allocated"));
         }
-        let bytes = vec![POISON; size].into_boxed_slice();
-        let at = bytes.as_ptr() as usize;
-        lock(&MEMORY).pinned.insert(at, bytes);
-        *out("hostPtr", address)? = at;
+        let place = out("hostPtr", address)?;
+        let mut bytes = vec![POISON; size];
+        let at = bytes.as_mut_ptr() as usize;
+        let mut memory = lock(&MEMORY);
+        memory.numbers += 1;
+        let number = memory.numbers;
+        memory.pinned.insert(at, Pinned { number, bytes });
+        *place = at;
         Ok(())
     };
     answer("aclrtMallocHost", allocate())

@@ -9,8 +9,9 @@ use super::error::{
     AICORE_EXCEPTION, Failure, RUNTIME_PARAMETER, STREAM_CAPTURED, STREAM_CONTEXT, STREAM_TIMEOUT, answer,
     lock, out,
 };
+use super::event;
+use super::memory::{self, PinnedRange};
 use super::queue::{Queue, Task};
-use super::{event, memory};
 use crate::foreign;
 use crate::handle::{Handle, Table};
 use crate::settings::{Counted, strikes};
@@ -148,7 +149,10 @@ pub(crate) extern "C" fn aclrtDestroyStream(stream: Handle) -> i32 {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn aclrtDestroyStreamForce(stream: Handle) -> i32 {
     let destroy = || {
-        find(stream)?.queue.abandon();
+        let found = find(stream)?;
+        // A capture ends with its stream, and what it forbade is allowed again.
+        lock(&found.capture).take();
+        found.queue.abandon();
         lock(&STREAMS).take(stream, RUNTIME_PARAMETER).map(drop)
     };
     answer("aclrtDestroyStreamForce", destroy())
@@ -210,8 +214,15 @@ struct Copying {
     to: usize,
     from: usize,
     count: usize,
-    to_device: bool,
-    from_device: bool,
+    to_side: Side,
+    from_side: Side,
+}
+
+/// Whose memory it is; of the host's, what `aclrtMallocHost` gave is known.
+#[derive(Clone, Copy)]
+enum Side {
+    Device,
+    Host(Option<PinnedRange>),
 }
 
 impl Copying {
@@ -228,31 +239,30 @@ impl Copying {
             0..=3 => (kind & 2 != 0, kind == 1 || kind == 3),
             _ => return wrong(format!("kind {kind}, 0 to 3 are known")),
         };
-        for (name, address, device) in [("dst", to, to_device), ("src", from, from_device)] {
-            let side = |device| if device { "the device" } else { "the host" };
+        let side = |name: &str, address: usize, device: bool| {
             if memory::is_device(address) != device {
-                return wrong(format!("{name} {address:#x} is not of {}, as kind {kind} says", side(device)));
+                let side = if device { "the device" } else { "the host" };
+                let text = format!("{name} {address:#x} is not of {side}, as kind {kind} says");
+                return Err(Failure::new(RUNTIME_PARAMETER, text));
             }
             if device {
-                memory::with(address, count, |_| ())?;
+                memory::with(address, count, |_| Side::Device)
             } else {
-                memory::check_pinned(address, count)?;
+                memory::find_pinned(address, count).map(Side::Host)
             }
-        }
-        Ok(Self { to, from, count, to_device, from_device })
+        };
+        let (to_side, from_side) = (side("dst", to, to_device)?, side("src", from, from_device)?);
+        Ok(Self { to, from, count, to_side, from_side })
     }
 
     fn run(self) -> Result<(), Failure> {
-        let bytes = match self.from_device {
-            true => memory::with(self.from, self.count, |bytes| bytes.to_vec())?,
-            false => foreign::read_host(self.from, self.count),
+        let bytes = match self.from_side {
+            Side::Device => memory::with(self.from, self.count, |bytes| bytes.to_vec())?,
+            Side::Host(pinned) => memory::while_pinned(pinned, || foreign::read_host(self.from, self.count))?,
         };
-        match self.to_device {
-            true => memory::with(self.to, self.count, |to| to.copy_from_slice(&bytes)),
-            false => {
-                foreign::write_host(self.to, &bytes);
-                Ok(())
-            }
+        match self.to_side {
+            Side::Device => memory::with(self.to, self.count, |to| to.copy_from_slice(&bytes)),
+            Side::Host(pinned) => memory::while_pinned(pinned, || foreign::write_host(self.to, &bytes)),
         }
     }
 }
